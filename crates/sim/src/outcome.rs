@@ -1,0 +1,127 @@
+//! What a run yields: exact counters, statistics, time series. Plain numbers; `lab` turns them into tables on disk.
+
+/// Everything a run yields.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// One per flow of the plan, in its order.
+    pub flows: Vec<FlowOutcome>,
+    /// One per recorded link of the plan, in its order.
+    pub links: Vec<LinkOutcome>,
+    /// What the engine did.
+    pub engine: EngineStats,
+}
+
+/// Summary of a distribution. All in one unit, that of the field that holds it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Stats {
+    pub mean: f64,
+    pub std: f64,
+    pub min: f64,
+    pub p5: f64,
+    pub p25: f64,
+    pub p50: f64,
+    pub p75: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+/// One flow. Statistics and rates are over `[warmup, duration]`, counters over the whole run; `None` = not measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowOutcome {
+    /// When it began, s.
+    pub start_s: f64,
+    /// When it stopped or completed, s; the end of the run otherwise.
+    pub end_s: f64,
+    /// Bytes on the wire delivered to the receiver, every copy counted, bit/s.
+    pub throughput_bps: f64,
+    /// Payload delivered, once, bit/s.
+    pub goodput_bps: f64,
+    /// Throughput per sample interval, bit/s.
+    pub rate_bps: Option<Stats>,
+    /// Pacing rate at the samples, bit/s; `None` for an unpaced flow.
+    pub pacing_bps: Option<Stats>,
+    /// RTT samples as the controller saw them, ms.
+    pub rtt_ms: Option<Stats>,
+    /// Congestion window at the samples, bytes.
+    pub cwnd_bytes: Option<Stats>,
+    /// Time in queues and in service over the forward path per delivered packet, ms: everything but propagation.
+    pub queueing_delay_ms: Option<Stats>,
+    /// 95th percentile of the signal delay, ms (contest definition).
+    pub signal_delay_p95_ms: Option<f64>,
+    /// Throughput in Mbit/s over the 95th-percentile signal delay in s.
+    pub power_score: Option<f64>,
+    /// Data packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Data packets that reached the receiver, duplicates included.
+    pub delivered_packets: u64,
+    /// Data packets that the links dropped.
+    pub lost_packets: u64,
+    /// Data packets still on the way at the end. `sent = delivered + lost + in flight`, always.
+    pub in_flight_packets: u64,
+    /// Of the packets sent, how many were retransmissions.
+    pub retransmitted_packets: u64,
+    /// Timeouts.
+    pub timeouts: u64,
+    /// Time from start to the last byte acknowledged, s; `None` while unfinished or endless.
+    pub completion_s: Option<f64>,
+    /// Time series.
+    pub series: Series,
+}
+
+/// One directed link.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkOutcome {
+    /// Name from the plan.
+    pub name: String,
+    /// Mean capacity offered, bit/s; `None` for an unlimited link.
+    pub capacity_bps: Option<f64>,
+    /// Bytes that left the link, bit/s.
+    pub throughput_bps: f64,
+    /// Throughput over capacity.
+    pub utilization: Option<f64>,
+    /// Packets dropped over the whole run, for whatever reason.
+    pub drops: u64,
+    /// Packets marked over the whole run.
+    pub marks: u64,
+    /// Time that a packet waited and was served, ms, per packet.
+    pub queue_ms: Option<Stats>,
+    /// Bytes waiting, at the samples.
+    pub queue_bytes: Option<Stats>,
+    /// Time series.
+    pub series: Series,
+}
+
+/// A table of samples: one time column, then named columns of the same length. NaN = no value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Sample times, s.
+    pub time_s: Vec<f64>,
+    /// The columns.
+    pub columns: Vec<Column>,
+}
+
+/// One column of a [`Series`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Column {
+    /// `snake_case`, with the unit as suffix where the quantity is the simulator's own.
+    pub name: &'static str,
+    /// Unit for axes and column metadata.
+    pub unit: &'static str,
+    /// One value per sample.
+    pub values: Vec<f64>,
+}
+
+/// What the engine did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EngineStats {
+    /// Events handled.
+    pub events: u64,
+    /// Data packets delivered to receivers.
+    pub packets: u64,
+    /// CPU time of the event loop, s. The one number here that differs between two equal runs.
+    pub cpu_s: f64,
+    /// Bytes of state held per flow, packets in flight apart.
+    pub bytes_per_flow: f64,
+}
