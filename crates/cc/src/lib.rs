@@ -7,6 +7,8 @@ pub mod algorithms;
 pub mod controller;
 pub mod event;
 pub mod registry;
+pub mod rtt;
+pub mod sampler;
 
 pub use controller::{Control, Controller, Field, Needs};
 pub use event::{Ack, AckSample, IntHop, Loss, PathInfo, Resume, Sent, Timeout, Undo};

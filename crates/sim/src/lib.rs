@@ -1,17 +1,32 @@
 //! The packet-level discrete-event simulator: a [`Plan`] in, an [`Outcome`] out.
+//!
+//! Open `engine` for the loop, `flow` for what sits at the ends, `tcp` and `datagram` for the endpoints, `recorder` for what
+//! is measured. A run is a pure function of its plan: no clock, no global state, ties in a defined order.
 
+mod datagram;
+mod engine;
+mod events;
+mod flow;
+mod host;
+mod meter;
 pub mod outcome;
+mod packet;
 pub mod plan;
+mod recorder;
+mod ring;
+mod stats;
+mod tcp;
 
 pub use outcome::{Column, EngineStats, FlowOutcome, LinkOutcome, Outcome, Series, Stats};
 pub use plan::{
-    DatagramOptions, FlowPlan, NamedLink, PacketSizes, Plan, PlanError, Stack, TcpOptions,
+    ControllerFactory, DatagramOptions, FlowPlan, NamedLink, PacketSizes, Plan, PlanError, Stack,
+    TcpOptions,
 };
 
 /// Runs `plan` to its end.
 ///
 /// # Errors
 /// A plan that names a missing link, exceeds the engine's ranges, or pairs a controller with an endpoint that cannot host it.
-pub fn run(_plan: Plan) -> Result<Outcome, PlanError> {
-    Ok(Outcome::default())
+pub fn run(plan: Plan) -> Result<Outcome, PlanError> {
+    Ok(engine::Engine::new(plan)?.run())
 }

@@ -1,7 +1,7 @@
 //! What the simulator is asked to run: links, flows, how long, which seed. Everything is resolved to plain numbers here;
 //! units, defaults and files are `lab`'s business.
 
-use paceline_cc::{Controller, Field, PathInfo};
+use paceline_cc::{Controller, Field, Needs, PathInfo};
 use paceline_net::{LinkSpec, Picos};
 
 /// A whole run.
@@ -36,6 +36,8 @@ pub struct FlowPlan {
     pub name: String,
     /// Name of the controller, for the record.
     pub controller_name: String,
+    /// What the controller needs of its host.
+    pub needs: Needs,
     /// What the controller's `observe` writes.
     pub fields: Vec<Field>,
     /// Makes the controller when the flow starts (a flow that has not begun costs no state). Called once.
@@ -70,6 +72,20 @@ pub struct PacketSizes {
     pub header_bytes: u16,
     /// An ACK.
     pub ack_bytes: u16,
+}
+
+impl PacketSizes {
+    /// Payload of a full data packet, bytes.
+    pub fn payload_bytes(&self) -> u16 {
+        self.data_bytes.saturating_sub(self.header_bytes)
+    }
+
+    /// How many packets carry `size` bytes of payload, and how much of it the last one carries.
+    pub(crate) fn split(&self, size: u64) -> (u64, u16) {
+        let payload = u64::from(self.payload_bytes().max(1));
+        let packets = size.div_ceil(payload).max(1);
+        (packets, (size.max(1) - (packets - 1) * payload) as u16)
+    }
 }
 
 /// Which endpoint carries the flow.

@@ -1,0 +1,282 @@
+//! The datagram endpoint: every packet is acknowledged, losses are counted, nothing is sent again.
+//!
+//! It is the model of the contest and of the MPC papers. An ACK tells how many packets the receiver has found missing, so
+//! ACKs may be lost or reordered without being mistaken for losses. A packet is in flight until a later one is acknowledged.
+
+use std::collections::VecDeque;
+
+use paceline_cc::AckSample;
+use paceline_cc::sampler::SendStamp;
+use paceline_net::{PS_PER_NS, PS_PER_US, Picos};
+
+use crate::events::NEVER;
+use crate::host::{AckFacts, Host};
+use crate::meter::FlowMeter;
+use crate::packet::{Packet, expand};
+use crate::plan::{DatagramOptions, PacketSizes};
+use crate::ring::SeqRing;
+
+/// Stamps kept of packets below the highest acknowledged, so that a reordered ACK still gives an RTT sample.
+const LATE_ACKS: u64 = 64;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sending {
+    stamp: SendStamp,
+    sent: Picos,
+}
+
+pub(crate) struct DatagramSender {
+    pub(crate) host: Host,
+    flow: u32,
+    options: DatagramOptions,
+    packets: PacketSizes,
+    stop: Picos,
+    /// Packets of the whole transfer and the payload of the last; `None` = endless.
+    total: Option<(u64, u16)>,
+    sendings: SeqRing<Sending>,
+    /// One past the highest packet acknowledged.
+    acked_to: u64,
+    /// Packets the receiver has reported missing.
+    lost: u64,
+    /// A loss episode lasts until this packet is acknowledged.
+    episode_until: u64,
+    /// ACKs that the host has not looked at yet, and when it can.
+    inbox: VecDeque<(Picos, Packet)>,
+    /// The blocking host sleeps until then.
+    asleep_until: Picos,
+    /// When the silence began that the timeout measures.
+    quiet_since: Picos,
+    expiries: u32,
+    /// Send one packet whatever the window says.
+    probe: bool,
+    waits_for_pacer: bool,
+    limited_until: u64,
+}
+
+impl DatagramSender {
+    pub(crate) fn new(
+        host: Host,
+        flow: u32,
+        options: DatagramOptions,
+        packets: PacketSizes,
+        stop: Option<Picos>,
+        size_bytes: Option<u64>,
+    ) -> Self {
+        Self {
+            host,
+            flow,
+            options,
+            packets,
+            stop: stop.unwrap_or(NEVER),
+            total: size_bytes.map(|size| packets.split(size)),
+            sendings: SeqRing::new(),
+            acked_to: 0,
+            lost: 0,
+            episode_until: 0,
+            inbox: VecDeque::new(),
+            asleep_until: 0,
+            quiet_since: 0,
+            expiries: 0,
+            probe: false,
+            waits_for_pacer: false,
+            limited_until: 0,
+        }
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.sendings.next() - self.acked_to
+    }
+
+    /// When the packet was sent, if that is still known.
+    pub(crate) fn sent(&self, packet: &Packet) -> Option<Picos> {
+        self.sendings.get(expand(self.sendings.next(), packet.seq)).map(|s| s.sent)
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.total.is_some_and(|(packets, _)| self.acked_to >= packets)
+    }
+
+    /// An ACK reaches the host; it is handled by [`Self::poll_send`] when the host gets to it.
+    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet) {
+        self.inbox.push_back((now + self.options.overhead_ps, *packet));
+    }
+
+    pub(crate) fn on_timer(&mut self, now: Picos) {
+        self.host.run_timer(now);
+        if self.timeout_at() <= now && self.inbox.front().is_none_or(|(due, _)| *due > now) {
+            self.expiries += 1;
+            self.quiet_since = now;
+            self.probe = true;
+            self.host.on_rto(now, 0, self.in_flight(), self.expiries);
+        }
+    }
+
+    /// The next packet to send now, if any. Takes in the ACKs that the host looks at on the way.
+    pub(crate) fn poll_send(&mut self, now: Picos, meter: &mut FlowMeter) -> Option<Packet> {
+        if !self.options.blocking {
+            while self.take_ack(now, meter) {}
+            return self.try_send(now);
+        }
+        // The contest's loop: fill the window first, sleeping after each packet; only then look at one ACK.
+        loop {
+            if now < self.asleep_until {
+                return None;
+            }
+            if let Some(packet) = self.try_send(now) {
+                return Some(packet);
+            }
+            if !self.take_ack(now, meter) {
+                return None;
+            }
+        }
+    }
+
+    fn take_ack(&mut self, now: Picos, meter: &mut FlowMeter) -> bool {
+        match self.inbox.front() {
+            Some((due, packet)) if *due <= now => {
+                let packet = *packet;
+                self.inbox.pop_front();
+                self.handle_ack(now, &packet, meter);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn handle_ack(&mut self, now: Picos, packet: &Packet, meter: &mut FlowMeter) {
+        let seq = expand(self.sendings.next(), packet.seq);
+        self.quiet_since = now;
+        self.expiries = 0;
+        let Some(sending) = self.sendings.get(seq).copied() else { return };
+        let prior_in_flight = self.in_flight();
+        let limited = seq < self.limited_until;
+        self.acked_to = self.acked_to.max(seq + 1);
+        let facts = AckFacts {
+            acked_packets: 1,
+            prior_in_flight,
+            newest: Some(sending.stamp),
+            flags: AckSample::CUMULATIVE | if limited { AckSample::CWND_LIMITED } else { 0 },
+            ..AckFacts::default()
+        };
+        let mut sample = self.host.sample(now, &facts);
+        meter.on_rtt(now, sample.rtt_ns);
+        let lost = expand(self.lost, packet.ack);
+        if lost > self.lost {
+            let newly = (lost - self.lost) as u32;
+            self.lost = lost;
+            let starts = seq >= self.episode_until;
+            if starts {
+                self.episode_until = self.sendings.next();
+            }
+            let newest_ns = self.sendings.get(seq.wrapping_sub(1)).map_or(0, |s| s.stamp.sent_ns);
+            self.host.on_loss(now, newly, newest_ns, self.in_flight(), starts);
+        }
+        if seq < self.episode_until {
+            sample.flags |= AckSample::IN_RECOVERY;
+        }
+        let nothing_left = self.in_flight() == 0;
+        self.host.on_ack(sample, self.in_flight(), nothing_left);
+        while self.sendings.first() + self.in_flight() + LATE_ACKS < self.acked_to {
+            self.sendings.pop();
+        }
+    }
+
+    fn try_send(&mut self, now: Picos) -> Option<Packet> {
+        self.waits_for_pacer = false;
+        let seq = self.sendings.next();
+        let more = now < self.stop && self.total.is_none_or(|(packets, _)| seq < packets);
+        if !more {
+            self.host.on_app_limited(self.in_flight());
+            return None;
+        }
+        if self.in_flight() >= self.host.cwnd_packets() && !self.probe {
+            self.limited_until = seq;
+            return None;
+        }
+        if !self.options.blocking && self.host.departure() > now {
+            self.waits_for_pacer = true;
+            return None;
+        }
+        self.probe = false;
+        Some(self.send(now, seq))
+    }
+
+    fn send(&mut self, now: Picos, seq: u64) -> Packet {
+        let in_flight = self.in_flight();
+        if self.options.blocking || in_flight == 0 {
+            self.quiet_since = now;
+        }
+        let bytes = match self.total {
+            Some((packets, last)) if seq + 1 == packets => self.packets.header_bytes + last,
+            _ => self.packets.data_bytes,
+        };
+        if self.options.blocking && self.host.is_paced() {
+            // usleep() takes whole microseconds.
+            let gap = self.host.pacing_gap(u64::from(bytes)) / PS_PER_US * PS_PER_US;
+            self.asleep_until = now.saturating_add(gap).saturating_add(self.options.overhead_ps);
+            self.quiet_since = self.asleep_until;
+        }
+        let stamp = self.host.on_send(now, u64::from(bytes), in_flight, false);
+        self.sendings.push(Sending { stamp, sent: now });
+        let (flow, seq) = (self.flow, seq as u32);
+        Packet { flow, seq, ack: 0, block_start: 0, block_end: 0, bytes, hop: 0, flags: 0 }
+    }
+
+    fn timeout_at(&self) -> Picos {
+        if self.in_flight() == 0 {
+            return NEVER;
+        }
+        let timeout_ns = match self.host.control.timeout_ns {
+            0 => self.host.rtt.rto_ns(),
+            asked => asked,
+        };
+        self.quiet_since.saturating_add(timeout_ns.saturating_mul(PS_PER_NS))
+    }
+
+    /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without a packet arriving.
+    pub(crate) fn deadline(&self, now: Picos) -> Picos {
+        let awake = self.asleep_until;
+        let inbox = self.inbox.front().map_or(NEVER, |(due, _)| (*due).max(awake));
+        let pacer = if self.waits_for_pacer { self.host.departure() } else { NEVER };
+        let asleep = if awake > now { awake } else { NEVER };
+        inbox.min(pacer).min(asleep).min(self.timeout_at().max(awake)).min(self.host.timer())
+    }
+}
+
+/// The receiving side: acknowledges each packet, `overhead_ps` after it came.
+#[derive(Debug, Default)]
+pub(crate) struct DatagramReceiver {
+    /// One past the highest packet received.
+    next: u64,
+    /// Packets below it that have not come.
+    missing: u64,
+    outbox: VecDeque<(Picos, Packet)>,
+}
+
+impl DatagramReceiver {
+    pub(crate) fn on_data(&mut self, now: Picos, packet: &Packet, overhead_ps: Picos) {
+        let seq = expand(self.next, packet.seq);
+        if seq >= self.next {
+            self.missing += seq - self.next;
+            self.next = seq + 1;
+        } else {
+            self.missing = self.missing.saturating_sub(1);
+        }
+        let ack = Packet {
+            ack: self.missing as u32,
+            flags: packet.flags | Packet::ACK,
+            hop: 0,
+            ..*packet
+        };
+        self.outbox.push_back((now + overhead_ps, ack));
+    }
+
+    pub(crate) fn poll(&mut self, now: Picos) -> Option<Packet> {
+        let due = self.deadline() <= now;
+        due.then(|| self.outbox.pop_front())?.map(|(_, ack)| ack)
+    }
+
+    pub(crate) fn deadline(&self) -> Picos {
+        self.outbox.front().map_or(NEVER, |(due, _)| *due)
+    }
+}

@@ -1,0 +1,274 @@
+//! What both senders share: the controller, what it is fed from (RTT estimate, rate samples), and obedience to what it asks
+//! (pacing). The rules of `paceline_cc::controller` are kept here.
+
+use paceline_cc::event::{Ack, AckSample, Loss, PathInfo, Resume, Sent, Timeout, Undo};
+use paceline_cc::rtt::RttEstimator;
+use paceline_cc::sampler::{RateSampler, SendStamp};
+use paceline_cc::{Control, Controller};
+use paceline_net::{PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
+
+use crate::events::NEVER;
+
+/// Shortest distance between two timer calls.
+const MIN_TIMER_PS: Picos = PS_PER_US;
+
+/// What a flow counts over the whole run on its sending side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SendCounters {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) timeouts: u64,
+}
+
+/// The facts of one step that the endpoint knows and the controller is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AckFacts {
+    pub(crate) acked_packets: u32,
+    pub(crate) prior_in_flight: u64,
+    /// Stamp of the newest packet known to have arrived.
+    pub(crate) newest: Option<SendStamp>,
+    pub(crate) flags: u32,
+}
+
+pub(crate) struct Host {
+    controller: Box<dyn Controller>,
+    pub(crate) control: Control,
+    pub(crate) rtt: RttEstimator,
+    sampler: RateSampler,
+    /// Bytes the controller counts for a packet.
+    packet_bytes: u64,
+    cap_bytes_per_s: Option<u64>,
+    wants_send_events: bool,
+    /// The pacer: when the next packet may leave, and what is left of the burst that began last.
+    next_departure: Picos,
+    burst_left_bytes: u64,
+    /// When nothing was in flight any more, ns.
+    idle_since_ns: Option<u64>,
+    timer_at: Picos,
+    /// Granularity of the clock that the controller is shown, ns.
+    clock_ns: u64,
+    pub(crate) counters: SendCounters,
+}
+
+impl Host {
+    pub(crate) fn new(
+        controller: Box<dyn Controller>,
+        path: &PathInfo,
+        rtt: RttEstimator,
+        cap_bytes_per_s: Option<u64>,
+        wants_send_events: bool,
+        clock_ps: Picos,
+    ) -> Self {
+        let control = controller.control();
+        Self {
+            controller,
+            control,
+            rtt,
+            sampler: RateSampler::default(),
+            packet_bytes: u64::from(path.packet_bytes),
+            cap_bytes_per_s,
+            wants_send_events,
+            next_departure: 0,
+            burst_left_bytes: 0,
+            idle_since_ns: None,
+            timer_at: control.next_timer_ns.saturating_mul(PS_PER_NS),
+            clock_ns: (clock_ps / PS_PER_NS).max(1),
+            counters: SendCounters::default(),
+        }
+    }
+
+    /// The clock as this host reads it, ns.
+    #[inline]
+    pub(crate) fn clock_ns(&self, now: Picos) -> u64 {
+        let ns = now / PS_PER_NS;
+        if self.clock_ns == 1 { ns } else { ns - ns % self.clock_ns }
+    }
+
+    #[inline]
+    pub(crate) fn cwnd_packets(&self) -> u64 {
+        self.control.cwnd_bytes / self.packet_bytes
+    }
+
+    /// The rate to pace at, bytes/s: the controller's or the cap, whichever is lower.
+    #[inline]
+    pub(crate) fn pacing_bytes_per_s(&self) -> Option<u64> {
+        let rate = self.control.pacing_bytes_per_s.min(self.cap_bytes_per_s.unwrap_or(u64::MAX));
+        (rate != Control::UNPACED).then_some(rate.max(1))
+    }
+
+    /// Whether the controller itself shapes its sending during recovery (then the host adds no PRR).
+    #[inline]
+    pub(crate) fn is_paced(&self) -> bool {
+        self.control.pacing_bytes_per_s != Control::UNPACED
+    }
+
+    /// Earliest time the pacer lets a packet go.
+    #[inline]
+    pub(crate) fn departure(&self) -> Picos {
+        if self.burst_left_bytes >= self.packet_bytes || self.pacing_bytes_per_s().is_none() {
+            0
+        } else {
+            self.next_departure
+        }
+    }
+
+    /// Time a packet of `bytes` takes at the pacing rate.
+    pub(crate) fn pacing_gap(&self, bytes: u64) -> Picos {
+        self.pacing_bytes_per_s().map_or(0, |rate| match bytes.checked_mul(PS_PER_S) {
+            Some(product) => product / rate,
+            None => NEVER / 4,
+        })
+    }
+
+    /// A packet leaves: charges the pacer, tells the controller, stamps the packet.
+    pub(crate) fn on_send(
+        &mut self,
+        now: Picos,
+        bytes: u64,
+        in_flight: u64,
+        again: bool,
+    ) -> SendStamp {
+        self.counters.packets += 1;
+        self.counters.bytes += bytes;
+        self.counters.retransmitted += u64::from(again);
+        let now_ns = self.clock_ns(now);
+        if in_flight == 0
+            && let Some(since) = self.idle_since_ns.take()
+        {
+            self.controller.on_resume(&Resume { now_ns, idle_ns: now_ns - since });
+            self.reread();
+        }
+        if self.pacing_bytes_per_s().is_some() {
+            let gap = self.pacing_gap(bytes);
+            if self.burst_left_bytes >= bytes {
+                self.burst_left_bytes -= bytes;
+                self.next_departure = self.next_departure.saturating_add(gap);
+            } else {
+                self.burst_left_bytes = self.control.send_quantum_bytes.saturating_sub(bytes);
+                self.next_departure = self.next_departure.max(now).saturating_add(gap);
+            }
+        }
+        let stamp = self.sampler.on_send(now_ns, self.packet_bytes, in_flight * self.packet_bytes);
+        if self.wants_send_events {
+            let in_flight_bytes = (in_flight + 1) * self.packet_bytes;
+            self.controller.on_send(&Sent { now_ns, bytes, in_flight_bytes });
+            self.reread();
+        }
+        stamp
+    }
+
+    /// Packets were found lost. `in_flight` is what is left.
+    pub(crate) fn on_loss(
+        &mut self,
+        now: Picos,
+        lost: u32,
+        newest_ns: u64,
+        in_flight: u64,
+        starts: bool,
+    ) {
+        let lost_bytes = u64::from(lost) * self.packet_bytes;
+        self.sampler.on_loss(lost_bytes);
+        let in_flight_bytes = in_flight * self.packet_bytes;
+        self.controller.on_loss(&Loss {
+            now_ns: self.clock_ns(now),
+            lost_bytes,
+            newest_lost_sent_ns: newest_ns,
+            in_flight_bytes,
+            prior_in_flight_bytes: in_flight_bytes + lost_bytes,
+            lost_packets: lost,
+            flags: if starts { Loss::EPISODE_START } else { 0 },
+        });
+        self.reread();
+    }
+
+    /// RTT and rate sample of an ACK, before losses are looked for; returns the sample and the RTT, ns.
+    pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts) -> AckSample {
+        let now_ns = self.clock_ns(now);
+        let rtt_ns = facts.newest.map_or(0, |stamp| now_ns - stamp.sent_ns);
+        if rtt_ns > 0 {
+            self.rtt.on_sample(rtt_ns);
+        }
+        let mut sample = AckSample {
+            now_ns,
+            acked_bytes: u64::from(facts.acked_packets) * self.packet_bytes,
+            acked_packets: facts.acked_packets,
+            rtt_ns,
+            srtt_ns: self.rtt.srtt_ns(),
+            min_rtt_ns: self.rtt.min_rtt_ns(),
+            prior_in_flight_bytes: facts.prior_in_flight * self.packet_bytes,
+            flags: facts.flags,
+            ..AckSample::default()
+        };
+        let (acked, min_rtt_ns) = (sample.acked_bytes, sample.min_rtt_ns);
+        match &facts.newest {
+            Some(stamp) => self.sampler.on_ack(now_ns, acked, stamp, min_rtt_ns, &mut sample),
+            None => self.sampler.on_unsampled_ack(now_ns, acked, &mut sample),
+        }
+        sample
+    }
+
+    /// Hands the finished sample to the controller.
+    pub(crate) fn on_ack(&mut self, sample: AckSample, in_flight: u64, nothing_left: bool) {
+        let mut sample = sample;
+        sample.in_flight_bytes = in_flight * self.packet_bytes;
+        if nothing_left {
+            self.idle_since_ns = Some(sample.now_ns);
+        }
+        self.controller.on_ack(&Ack { sample, hops: &[] });
+        self.reread();
+    }
+
+    pub(crate) fn on_rto(&mut self, now: Picos, lost: u32, prior_in_flight: u64, consecutive: u32) {
+        self.counters.timeouts += 1;
+        self.rtt.on_timeout();
+        self.sampler.on_loss(u64::from(lost) * self.packet_bytes);
+        self.controller.on_rto(&Timeout {
+            now_ns: self.clock_ns(now),
+            in_flight_bytes: prior_in_flight * self.packet_bytes,
+            consecutive,
+            reserved: 0,
+        });
+        self.next_departure = self.next_departure.min(now);
+        self.reread();
+    }
+
+    pub(crate) fn on_spurious_loss(&mut self, now: Picos, started_ns: u64) {
+        self.controller.on_spurious_loss(&Undo { now_ns: self.clock_ns(now), started_ns });
+        self.reread();
+    }
+
+    /// Calls the controller's timer if it is due.
+    pub(crate) fn run_timer(&mut self, now: Picos) {
+        if self.timer_at <= now {
+            self.controller.on_timer(self.clock_ns(now));
+            self.reread();
+            // A timer left in the past must not stop time.
+            self.timer_at = self.timer_at.max(now + MIN_TIMER_PS);
+        }
+    }
+
+    /// When the controller wants its timer.
+    #[inline]
+    pub(crate) fn timer(&self) -> Picos {
+        self.timer_at
+    }
+
+    /// Nothing more to send for now: the following rate samples are the application's doing, not the path's.
+    pub(crate) fn on_app_limited(&mut self, in_flight: u64) {
+        self.sampler.on_app_limited(in_flight * self.packet_bytes);
+    }
+
+    pub(crate) fn observe(&self, out: &mut [f64]) {
+        self.controller.observe(out);
+    }
+
+    #[inline]
+    fn reread(&mut self) {
+        self.control = self.controller.control();
+        self.timer_at = self.control.next_timer_ns.saturating_mul(PS_PER_NS);
+        if self.control.pacing_bytes_per_s == Control::UNPACED {
+            self.burst_left_bytes = 0;
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Samples time series at an interval and sums up at the end. Nothing here grows with the number of packets.
+
+use paceline_net::{PS_PER_S, Picos};
+
+use crate::engine::RunningLink;
+use crate::flow::Flow;
+use crate::outcome::{Column, EngineStats, FlowOutcome, LinkOutcome, Outcome, Series, Stats};
+use crate::stats::{Distribution, summarize};
+
+/// The simulator's own columns of a flow, before the controller's.
+const FLOW_COLUMNS: [(&str, &str); 11] = [
+    ("throughput_bps", "bit/s"),
+    ("send_bps", "bit/s"),
+    ("cwnd_bytes", "bytes"),
+    ("in_flight_bytes", "bytes"),
+    ("pacing_bps", "bit/s"),
+    ("rtt_ms", "ms"),
+    ("srtt_ms", "ms"),
+    ("queueing_delay_ms", "ms"),
+    ("delivered_packets", "packets"),
+    ("lost_packets", "packets"),
+    ("retransmitted_packets", "packets"),
+];
+
+const LINK_COLUMNS: [(&str, &str); 6] = [
+    ("capacity_bps", "bit/s"),
+    ("throughput_bps", "bit/s"),
+    ("queue_bytes", "bytes"),
+    ("queue_ms", "ms"),
+    ("drops", "packets"),
+    ("marks", "packets"),
+];
+
+/// What is measured of a recorded link while it runs.
+pub(crate) struct LinkMeter {
+    name: String,
+    warmup: Picos,
+    end: Picos,
+    sample: Picos,
+    pub(crate) drops: u64,
+    window_bytes: u64,
+    queue: Distribution,
+    /// Bytes that leave in each sample interval; the last one ends at `filled_to`.
+    departed: Vec<u64>,
+    filled_to: Picos,
+    queue_sum_ns: u64,
+    queue_count: u64,
+    series: Series,
+}
+
+impl LinkMeter {
+    pub(crate) fn new(name: String, warmup: Picos, end: Picos, sample: Picos) -> Self {
+        Self {
+            name,
+            warmup,
+            end,
+            sample,
+            drops: 0,
+            window_bytes: 0,
+            queue: Distribution::default(),
+            departed: Vec::new(),
+            filled_to: 0,
+            queue_sum_ns: 0,
+            queue_count: 0,
+            series: series(&LINK_COLUMNS),
+        }
+    }
+
+    /// A packet entered at `now` and leaves at `departs`. Departures never go back.
+    #[inline]
+    pub(crate) fn on_departure(&mut self, now: Picos, departs: Picos, bytes: u16) {
+        let queue_ns = (departs - now) / paceline_net::PS_PER_NS;
+        self.queue_sum_ns += queue_ns;
+        self.queue_count += 1;
+        if now >= self.warmup {
+            self.queue.add(queue_ns);
+        }
+        if departs > self.end {
+            return;
+        }
+        if departs >= self.warmup {
+            self.window_bytes += u64::from(bytes);
+        }
+        while departs > self.filled_to || self.departed.is_empty() {
+            self.departed.push(0);
+            self.filled_to += self.sample;
+        }
+        if let Some(last) = self.departed.last_mut() {
+            *last += u64::from(bytes);
+        }
+    }
+}
+
+fn series(columns: &[(&'static str, &'static str)]) -> Series {
+    let column = |&(name, unit)| Column { name, unit, values: Vec::new() };
+    Series { time_s: Vec::new(), columns: columns.iter().map(column).collect() }
+}
+
+fn push(series: &mut Series, time: Picos, values: &[f64]) {
+    series.time_s.push(seconds(time));
+    for (column, value) in series.columns.iter_mut().zip(values) {
+        column.values.push(*value);
+    }
+}
+
+fn seconds(time: Picos) -> f64 {
+    time as f64 / PS_PER_S as f64
+}
+
+fn bps(bytes: u64, over: Picos) -> f64 {
+    bytes as f64 * 8.0 / seconds(over)
+}
+
+/// Samples of one flow, and the counters at its last sample.
+struct FlowSeries {
+    series: Series,
+    delivered_bytes: u64,
+    sent_bytes: u64,
+    row: Vec<f64>,
+}
+
+pub(crate) struct Recorder {
+    warmup: Picos,
+    end: Picos,
+    interval: Picos,
+    flows: Vec<FlowSeries>,
+    /// Data packets that reached a receiver.
+    pub(crate) delivered: u64,
+}
+
+impl Recorder {
+    pub(crate) fn new(flows: &[Flow], warmup: Picos, end: Picos, interval: Picos) -> Self {
+        let flows = flows
+            .iter()
+            .map(|flow| {
+                let mut columns = FLOW_COLUMNS.to_vec();
+                columns.extend(flow.spec.fields.iter().map(|f| (f.name, f.unit)));
+                let row = vec![f64::NAN; columns.len()];
+                FlowSeries { series: series(&columns), delivered_bytes: 0, sent_bytes: 0, row }
+            })
+            .collect();
+        Self { warmup, end, interval, flows, delivered: 0 }
+    }
+
+    pub(crate) fn interval(&self) -> Picos {
+        self.interval
+    }
+
+    /// Takes one sample of everything.
+    pub(crate) fn sample(&mut self, now: Picos, flows: &mut [Flow], links: &mut [RunningLink]) {
+        for (record, flow) in self.flows.iter_mut().zip(flows) {
+            record.sample(now, self.interval, flow);
+        }
+        for link in links {
+            let backlog = link.model.backlog(now);
+            let offered = link.model.offered_bytes(now - self.interval, now);
+            let Some(meter) = &mut link.meter else { continue };
+            let queue_ms = meter.queue_sum_ns as f64 / meter.queue_count as f64 / 1e6;
+            (meter.queue_sum_ns, meter.queue_count) = (0, 0);
+            let capacity = offered.map_or(f64::NAN, |b| b * 8.0 / seconds(self.interval));
+            let (queued, drops) = (backlog.bytes as f64, meter.drops as f64);
+            // Throughput is filled in at the end: departures are known ahead of time.
+            push(&mut meter.series, now, &[capacity, 0.0, queued, queue_ms, drops, 0.0]);
+        }
+    }
+
+    pub(crate) fn finish(
+        self,
+        flows: Vec<Flow>,
+        links: Vec<RunningLink>,
+        in_flight: &[u64],
+        engine: EngineStats,
+    ) -> Outcome {
+        let (warmup, end) = (self.warmup, self.end);
+        let flows = self
+            .flows
+            .into_iter()
+            .zip(&flows)
+            .zip(in_flight)
+            .map(|((record, flow), in_flight)| record.finish(flow, *in_flight, warmup, end))
+            .collect();
+        let links = links
+            .into_iter()
+            .filter_map(|link| {
+                let offered = link.model.offered_bytes(warmup, end);
+                link.meter.map(|meter| meter.finish(offered))
+            })
+            .collect();
+        Outcome { flows, links, engine }
+    }
+}
+
+impl FlowSeries {
+    fn sample(&mut self, now: Picos, interval: Picos, flow: &mut Flow) {
+        let over = flow.completed.is_some_and(|t| t + interval <= now);
+        let Some((host, in_flight)) = flow.host().filter(|_| !over) else { return };
+        let packet_bytes = flow.data_bytes() as f64;
+        let meter = &flow.meter;
+        let nan_if_zero = |v: u64| if v == 0 { f64::NAN } else { v as f64 / 1e6 };
+        let own = [
+            bps(meter.delivered_bytes - self.delivered_bytes, interval),
+            bps(host.counters.bytes - self.sent_bytes, interval),
+            host.control.cwnd_bytes as f64,
+            in_flight as f64 * packet_bytes,
+            host.pacing_bytes_per_s().map_or(f64::NAN, |rate| rate as f64 * 8.0),
+            meter.interval.rtt_ms(),
+            nan_if_zero(host.rtt.srtt_ns()),
+            meter.interval.queueing_ms(),
+            meter.delivered_packets as f64,
+            meter.dropped_packets as f64,
+            host.counters.retransmitted as f64,
+        ];
+        self.row[..own.len()].copy_from_slice(&own);
+        self.row[own.len()..].fill(f64::NAN);
+        host.observe(&mut self.row[own.len()..]);
+        self.sent_bytes = host.counters.bytes;
+        self.delivered_bytes = meter.delivered_bytes;
+        push(&mut self.series, now, &self.row);
+        flow.meter.interval = Default::default();
+    }
+
+    fn finish(self, flow: &Flow, in_flight: u64, warmup: Picos, end: Picos) -> FlowOutcome {
+        let (meter, counters) = (&flow.meter, flow.counters());
+        let last = flow.completed.or(flow.spec.stop).unwrap_or(end).min(end);
+        // Rates are over the part of [warmup, end] in which the flow existed.
+        let active = last.saturating_sub(warmup.max(flow.spec.start)).max(1);
+        let from = seconds(warmup.max(flow.spec.start));
+        let column = |name: &str| -> Option<Stats> {
+            let column = self.series.columns.iter().find(|c| c.name == name)?;
+            let after = self.series.time_s.partition_point(|t| *t <= from);
+            summarize(&column.values[after..])
+        };
+        let throughput_bps = bps(meter.window_bytes, active);
+        let signal = meter.signal.p95_ms();
+        FlowOutcome {
+            start_s: seconds(flow.spec.start),
+            end_s: seconds(last),
+            throughput_bps,
+            goodput_bps: bps(meter.window_payload_bytes, active),
+            rate_bps: column("throughput_bps"),
+            pacing_bps: column("pacing_bps"),
+            rtt_ms: meter.rtt.stats(1e-6),
+            cwnd_bytes: column("cwnd_bytes"),
+            queueing_delay_ms: meter.queueing.stats(1e-6),
+            signal_delay_p95_ms: signal,
+            power_score: signal.filter(|ms| *ms > 0.0).map(|ms| throughput_bps / 1e6 / (ms / 1e3)),
+            sent_packets: counters.packets,
+            delivered_packets: meter.delivered_packets,
+            lost_packets: meter.dropped_packets,
+            in_flight_packets: in_flight,
+            retransmitted_packets: counters.retransmitted,
+            timeouts: counters.timeouts,
+            completion_s: flow.completed.map(|t| seconds(t - flow.spec.start)),
+            series: self.series,
+        }
+    }
+}
+
+impl LinkMeter {
+    fn finish(mut self, offered: Option<f64>) -> LinkOutcome {
+        let window = self.end - self.warmup;
+        for (row, value) in self.series.columns[1].values.iter_mut().enumerate() {
+            *value = bps(self.departed.get(row).copied().unwrap_or(0), self.sample);
+        }
+        let from = seconds(self.warmup);
+        let after = self.series.time_s.partition_point(|t| *t <= from);
+        let throughput_bps = bps(self.window_bytes, window);
+        let capacity_bps = offered.map(|bytes| bytes * 8.0 / seconds(window));
+        LinkOutcome {
+            name: self.name,
+            capacity_bps,
+            throughput_bps,
+            utilization: capacity_bps.filter(|c| *c > 0.0).map(|c| throughput_bps / c),
+            drops: self.drops,
+            marks: 0,
+            queue_ms: self.queue.stats(1e-6),
+            queue_bytes: summarize(&self.series.columns[2].values[after..]),
+            series: self.series,
+        }
+    }
+}

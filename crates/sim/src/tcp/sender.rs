@@ -1,0 +1,346 @@
+//! The sending side of TCP.
+//!
+//! Loss recovery follows RFC 6675 with the scoreboard's rules, PRR (RFC 9937) for controllers that do not pace themselves,
+//! RFC 6298 for the timer, and RFC 2883 (DSACK) to notice that an episode was reordering.
+
+use paceline_cc::AckSample;
+use paceline_net::{PS_PER_NS, PS_PER_S, Picos};
+
+use super::scoreboard::{Scoreboard, TcpAck};
+use crate::events::NEVER;
+use crate::host::{AckFacts, Host};
+use crate::meter::FlowMeter;
+use crate::packet::{Packet, expand};
+use crate::plan::{PacketSizes, TcpOptions};
+
+/// First timer of the handshake (RFC 6298 §2.1) and its bound (§2.5).
+const SYN_TIMEOUT_PS: Picos = PS_PER_S;
+const MAX_SYN_TIMEOUT_PS: Picos = 60 * PS_PER_S;
+
+enum State {
+    /// Nothing sent yet.
+    Closed,
+    /// The opening was sent `attempts` times, last at `sent_ns`; `expired` = send it again.
+    Opening {
+        sent_ns: u64,
+        attempts: u32,
+        expired: bool,
+    },
+    Open,
+}
+
+/// A stretch of repair: from the first loss until all that was sent before it is acknowledged.
+struct Recovery {
+    /// Ends when the cumulative acknowledgement reaches this.
+    until: u64,
+    /// Began with a timeout: the window restarts from one segment and may grow.
+    timeout: bool,
+    prr: Prr,
+}
+
+/// Proportional rate reduction (RFC 9937 §6), in packets.
+#[derive(Default)]
+struct Prr {
+    /// Flight size at the start.
+    recover_fs: u64,
+    delivered: u64,
+    out: u64,
+    /// May be sent now.
+    send_count: u64,
+}
+
+/// What it would take to find an episode spurious: one DSACK for every retransmission.
+struct Suspicion {
+    started_ns: u64,
+    unconfirmed: u32,
+    resent: bool,
+}
+
+pub(crate) struct TcpSender {
+    pub(crate) host: Host,
+    flow: u32,
+    options: TcpOptions,
+    packets: PacketSizes,
+    stop: Picos,
+    /// Segments of the whole transfer and the payload of the last; `None` = endless.
+    total: Option<(u64, u16)>,
+    state: State,
+    board: Scoreboard,
+    recovery: Option<Recovery>,
+    suspicion: Option<Suspicion>,
+    /// When the retransmission timer expires, and how often it has since the last progress.
+    rto_at: Picos,
+    expiries: u32,
+    /// ACKs of segments below this come from a full window.
+    limited_until: u64,
+    waits_for_pacer: bool,
+}
+
+impl TcpSender {
+    pub(crate) fn new(
+        host: Host,
+        flow: u32,
+        options: TcpOptions,
+        packets: PacketSizes,
+        stop: Option<Picos>,
+        size_bytes: Option<u64>,
+    ) -> Self {
+        Self {
+            host,
+            flow,
+            options,
+            packets,
+            stop: stop.unwrap_or(NEVER),
+            total: size_bytes.map(|size| packets.split(size)),
+            state: State::Closed,
+            board: Scoreboard::new(),
+            recovery: None,
+            suspicion: None,
+            rto_at: NEVER,
+            expiries: 0,
+            limited_until: 0,
+            waits_for_pacer: false,
+        }
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.board.in_flight()
+    }
+
+    /// When segment `seq` was last sent, ns, if this is the copy that a packet says it is.
+    pub(crate) fn sent_ns(&self, packet: &Packet) -> Option<u64> {
+        let segment = self.board.segment(expand(self.board.una(), packet.seq))?;
+        (segment.copies & 15 == u32::from(packet.copy())).then_some(segment.stamp.sent_ns)
+    }
+
+    /// Everything was delivered and acknowledged.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.total.is_some_and(|(segments, _)| self.board.una() >= segments)
+    }
+
+    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet, meter: &mut FlowMeter) {
+        if packet.flags & Packet::SYN != 0 {
+            return self.on_syn_ack(now, meter);
+        }
+        let una = self.board.una();
+        let ack = TcpAck {
+            cumulative: expand(una, packet.ack),
+            block: (expand(una, packet.block_start), expand(una, packet.block_end)),
+            trigger: expand(una, packet.seq),
+            copy: packet.copy(),
+        };
+        let prior_in_flight = self.board.in_flight();
+        let delivered = self.board.on_ack(&ack);
+        if packet.flags & Packet::DUPLICATE != 0 {
+            self.on_duplicate(now);
+        }
+        if delivered.packets == 0 {
+            return;
+        }
+        let mut facts = AckFacts {
+            acked_packets: delivered.packets,
+            prior_in_flight,
+            newest: delivered.newest.map(|s| s.stamp),
+            ..AckFacts::default()
+        };
+        let flag = |on: bool, flag: u32| if on { flag } else { 0 };
+        facts.flags = flag(delivered.retransmitted, AckSample::RETRANSMIT)
+            | flag(delivered.cumulative, AckSample::CUMULATIVE)
+            | flag(una < self.limited_until, AckSample::CWND_LIMITED);
+        let mut sample = self.host.sample(now, &facts);
+        meter.on_rtt(now, sample.rtt_ns);
+
+        let lost = self.board.detect_losses();
+        if lost.packets > 0 {
+            self.on_loss(now, lost.packets, lost.newest_sent_ns);
+        }
+        if self.recovery.as_ref().is_some_and(|r| self.board.una() >= r.until) {
+            self.recovery = None;
+        }
+        if self.recovery.as_ref().is_some_and(|r| !r.timeout) {
+            sample.flags |= AckSample::IN_RECOVERY;
+        }
+        let nothing_left = self.board.una() == self.board.next();
+        self.host.on_ack(sample, self.board.in_flight(), nothing_left);
+        self.update_prr(u64::from(delivered.packets), delivered.cumulative && lost.packets == 0);
+        self.expiries = 0;
+        self.rto_at = if nothing_left { NEVER } else { now + self.rto_ps() };
+    }
+
+    fn on_syn_ack(&mut self, now: Picos, meter: &mut FlowMeter) {
+        if let State::Opening { sent_ns, attempts, .. } = self.state {
+            self.state = State::Open;
+            self.rto_at = NEVER;
+            if attempts == 1 {
+                let rtt_ns = self.host.clock_ns(now) - sent_ns;
+                self.host.rtt.on_sample(rtt_ns);
+                meter.on_rtt(now, rtt_ns);
+            }
+        }
+    }
+
+    fn on_loss(&mut self, now: Picos, packets: u32, newest_sent_ns: u64) {
+        let starts = self.recovery.is_none();
+        if starts {
+            let flight = self.board.next() - self.board.una();
+            let prr = Prr { recover_fs: flight, send_count: 1, ..Prr::default() };
+            self.recovery = Some(Recovery { until: self.board.next(), timeout: false, prr });
+            let started_ns = self.host.clock_ns(now);
+            self.suspicion = Some(Suspicion { started_ns, unconfirmed: 0, resent: false });
+        }
+        self.host.on_loss(now, packets, newest_sent_ns, self.board.in_flight(), starts);
+    }
+
+    /// A segment arrived twice: its retransmission had been needless.
+    fn on_duplicate(&mut self, now: Picos) {
+        let Some(suspicion) = &mut self.suspicion else { return };
+        suspicion.unconfirmed = suspicion.unconfirmed.saturating_sub(1);
+        if suspicion.resent && suspicion.unconfirmed == 0 {
+            let started_ns = suspicion.started_ns;
+            (self.suspicion, self.recovery) = (None, None);
+            self.host.on_spurious_loss(now, started_ns);
+        }
+    }
+
+    fn update_prr(&mut self, delivered: u64, safe: bool) {
+        let ssthresh = self.host.cwnd_packets();
+        let pipe = self.board.in_flight();
+        let Some(Recovery { prr, timeout: false, .. }) = &mut self.recovery else { return };
+        prr.delivered += delivered;
+        prr.send_count = if pipe > ssthresh {
+            (prr.delivered * ssthresh).div_ceil(prr.recover_fs.max(1)).saturating_sub(prr.out)
+        } else {
+            let limit = prr.delivered.saturating_sub(prr.out).max(delivered) + u64::from(safe);
+            limit.min(ssthresh - pipe)
+        };
+        if prr.out == 0 {
+            prr.send_count = prr.send_count.max(1);
+        }
+    }
+
+    /// Handles whatever timer is due.
+    pub(crate) fn on_timer(&mut self, now: Picos) {
+        if self.rto_at <= now {
+            match &mut self.state {
+                State::Opening { expired, .. } => {
+                    *expired = true;
+                    self.host.counters.timeouts += 1;
+                }
+                _ => self.on_rto(now),
+            }
+        }
+        self.host.run_timer(now);
+    }
+
+    fn on_rto(&mut self, now: Picos) {
+        let prior_in_flight = self.board.in_flight();
+        let lost = self.board.on_rto();
+        self.expiries += 1;
+        let until = self.board.next();
+        self.recovery = Some(Recovery { until, timeout: true, prr: Prr::default() });
+        let started_ns = self.host.clock_ns(now);
+        self.suspicion = Some(Suspicion { started_ns, unconfirmed: 0, resent: false });
+        self.host.on_rto(now, lost.packets, prior_in_flight, self.expiries);
+        self.rto_at = now + self.rto_ps();
+    }
+
+    fn rto_ps(&self) -> Picos {
+        self.host.rtt.rto_ns().saturating_mul(PS_PER_NS)
+    }
+
+    /// The next packet to send now, if the window and the pacer allow one.
+    pub(crate) fn poll_send(&mut self, now: Picos) -> Option<Packet> {
+        self.waits_for_pacer = false;
+        if !matches!(self.state, State::Open) && !self.open(now) {
+            return self.poll_syn(now);
+        }
+        let lost = self.board.next_to_resend();
+        let seq = lost.or_else(|| self.next_new(now))?;
+        if !self.window_allows() {
+            self.limited_until = self.board.next();
+            return None;
+        }
+        if self.host.departure() > now {
+            self.waits_for_pacer = true;
+            return None;
+        }
+        Some(self.send(now, seq, lost.is_some()))
+    }
+
+    /// Whether data may flow without a handshake.
+    fn open(&mut self, now: Picos) -> bool {
+        if self.options.handshake {
+            return false;
+        }
+        self.state = State::Open;
+        now < self.stop
+    }
+
+    fn poll_syn(&mut self, now: Picos) -> Option<Packet> {
+        let attempts = match self.state {
+            State::Closed => 1,
+            State::Opening { attempts, expired: true, .. } => attempts + 1,
+            _ => return None,
+        };
+        self.state = State::Opening { sent_ns: self.host.clock_ns(now), attempts, expired: false };
+        self.rto_at = now + (SYN_TIMEOUT_PS << (attempts - 1).min(6)).min(MAX_SYN_TIMEOUT_PS);
+        Some(self.packet(0, self.packets.ack_bytes, Packet::SYN))
+    }
+
+    fn next_new(&mut self, now: Picos) -> Option<u64> {
+        let seq = self.board.next();
+        let more = now < self.stop && self.total.is_none_or(|(segments, _)| seq < segments);
+        if !more {
+            self.host.on_app_limited(self.board.in_flight());
+        }
+        more.then_some(seq)
+    }
+
+    fn window_allows(&self) -> bool {
+        match &self.recovery {
+            Some(Recovery { timeout: false, prr, .. })
+                if self.options.prr && !self.host.is_paced() =>
+            {
+                prr.send_count > 0
+            }
+            // One retransmission at the start of an episode is exempt from the window (rule 3).
+            Some(Recovery { timeout: false, prr: Prr { out: 0, .. }, .. }) => true,
+            _ => self.board.in_flight() < self.host.cwnd_packets(),
+        }
+    }
+
+    fn send(&mut self, now: Picos, seq: u64, again: bool) -> Packet {
+        let bytes = match self.total {
+            Some((segments, last)) if seq + 1 == segments => self.packets.header_bytes + last,
+            _ => self.packets.data_bytes,
+        };
+        let in_flight = self.board.in_flight();
+        let stamp = self.host.on_send(now, u64::from(bytes), in_flight, again);
+        let copies = self.board.on_send(seq, stamp);
+        if let Some(recovery) = &mut self.recovery {
+            recovery.prr.out += 1;
+            recovery.prr.send_count = recovery.prr.send_count.saturating_sub(1);
+        }
+        if let Some(suspicion) = &mut self.suspicion
+            && again
+        {
+            suspicion.unconfirmed += 1;
+            suspicion.resent = true;
+        }
+        if self.rto_at == NEVER {
+            self.rto_at = now + self.rto_ps();
+        }
+        self.packet(seq, bytes, ((copies & 15) as u8) << Packet::COPY_SHIFT)
+    }
+
+    fn packet(&self, seq: u64, bytes: u16, flags: u8) -> Packet {
+        let (flow, seq) = (self.flow, seq as u32);
+        Packet { flow, seq, ack: 0, block_start: 0, block_end: 0, bytes, hop: 0, flags }
+    }
+
+    /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without an ACK.
+    pub(crate) fn deadline(&self) -> Picos {
+        let pacer = if self.waits_for_pacer { self.host.departure() } else { NEVER };
+        self.rto_at.min(pacer).min(self.host.timer())
+    }
+}
