@@ -40,7 +40,8 @@ pub(crate) struct DatagramSender {
     lost: u64,
     /// A loss episode lasts until this packet is acknowledged.
     episode_until: u64,
-    /// ACKs that the host has not looked at yet, and when it can.
+    /// ACKs that the host has not looked at yet, and when they came. The host can look `overhead_ps` later, but the
+    /// socket has stamped them on arrival, and that is the time that counts for the RTT.
     inbox: VecDeque<(Picos, Packet)>,
     /// The blocking host sleeps until then.
     asleep_until: Picos,
@@ -98,12 +99,12 @@ impl DatagramSender {
 
     /// An ACK reaches the host; it is handled by [`Self::poll_send`] when the host gets to it.
     pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet) {
-        self.inbox.push_back((now + self.options.overhead_ps, *packet));
+        self.inbox.push_back((now, *packet));
     }
 
     pub(crate) fn on_timer(&mut self, now: Picos) {
         self.host.run_timer(now);
-        if self.timeout_at() <= now && self.inbox.front().is_none_or(|(due, _)| *due > now) {
+        if self.timeout_at() <= now && self.inbox_due() > now {
             self.expiries += 1;
             self.quiet_since = now;
             self.probe = true;
@@ -132,20 +133,22 @@ impl DatagramSender {
     }
 
     fn take_ack(&mut self, now: Picos, meter: &mut FlowMeter) -> bool {
-        match self.inbox.front() {
-            Some((due, packet)) if *due <= now => {
-                let packet = *packet;
-                self.inbox.pop_front();
-                self.handle_ack(now, &packet, meter);
-                true
-            }
-            _ => false,
+        if self.inbox_due() > now {
+            return false;
         }
+        let Some((arrived, packet)) = self.inbox.pop_front() else { return false };
+        self.quiet_since = now;
+        self.handle_ack(arrived, &packet, meter);
+        true
+    }
+
+    /// When the host can look at the next ACK.
+    fn inbox_due(&self) -> Picos {
+        self.inbox.front().map_or(NEVER, |(arrived, _)| arrived + self.options.overhead_ps)
     }
 
     fn handle_ack(&mut self, now: Picos, packet: &Packet, meter: &mut FlowMeter) {
         let seq = expand(self.sendings.next(), packet.seq);
-        self.quiet_since = now;
         self.expiries = 0;
         let Some(sending) = self.sendings.get(seq).copied() else { return };
         let prior_in_flight = self.in_flight();
@@ -236,7 +239,7 @@ impl DatagramSender {
     /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without a packet arriving.
     pub(crate) fn deadline(&self, now: Picos) -> Picos {
         let awake = self.asleep_until;
-        let inbox = self.inbox.front().map_or(NEVER, |(due, _)| (*due).max(awake));
+        let inbox = self.inbox_due().max(awake);
         let pacer = if self.waits_for_pacer { self.host.departure() } else { NEVER };
         let asleep = if awake > now { awake } else { NEVER };
         inbox.min(pacer).min(asleep).min(self.timeout_at().max(awake)).min(self.host.timer())

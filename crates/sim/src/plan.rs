@@ -38,7 +38,7 @@ pub struct FlowPlan {
     pub controller_name: String,
     /// What the controller needs of its host.
     pub needs: Needs,
-    /// What the controller's `observe` writes.
+    /// What the controller's `observe` writes; empty = do not observe.
     pub fields: Vec<Field>,
     /// Makes the controller when the flow starts (a flow that has not begun costs no state). Called once.
     pub controller: ControllerFactory,

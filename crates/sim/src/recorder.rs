@@ -212,7 +212,9 @@ impl FlowSeries {
         ];
         self.row[..own.len()].copy_from_slice(&own);
         self.row[own.len()..].fill(f64::NAN);
-        host.observe(&mut self.row[own.len()..]);
+        if self.row.len() > own.len() {
+            host.observe(&mut self.row[own.len()..]);
+        }
         self.sent_bytes = host.counters.bytes;
         self.delivered_bytes = meter.delivered_bytes;
         push(&mut self.series, now, &self.row);

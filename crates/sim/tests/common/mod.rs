@@ -1,0 +1,112 @@
+//! Plans for tests, and the law every run must keep: packets are conserved.
+#![allow(dead_code)] // each test file uses its part
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use paceline_cc::{Controller, Needs, PathInfo, registry};
+use paceline_net::{Buffer, Capacity, LinkSpec, PS_PER_S, Picos, Trace};
+use paceline_sim::{
+    ControllerFactory, FlowPlan, NamedLink, Outcome, PacketSizes, Plan, Stack, TcpOptions, run,
+};
+
+pub const MS: Picos = PS_PER_S / 1000;
+
+/// A pure delay.
+pub fn delay(ms: f64) -> LinkSpec {
+    LinkSpec {
+        capacity: Capacity::Unlimited,
+        delay_ps: (ms * MS as f64) as Picos,
+        buffer: Buffer::default(),
+        loss: None,
+        jitter: None,
+        reorder: None,
+    }
+}
+
+/// A link of `bps` with a one-way delay and a buffer in packets.
+pub fn bottleneck(bps: f64, delay_ms: f64, packets: u64) -> LinkSpec {
+    LinkSpec {
+        capacity: Capacity::Constant(bps),
+        buffer: Buffer { packets: Some(packets), ..Buffer::default() },
+        ..delay(delay_ms)
+    }
+}
+
+/// A trace-driven link without propagation delay.
+pub fn traced(trace: Trace) -> LinkSpec {
+    LinkSpec { capacity: Capacity::Trace { trace: Arc::new(trace), once: false }, ..delay(0.0) }
+}
+
+/// A registered controller, with parameters.
+pub fn registered(name: &str, profile: Option<&str>, values: &[(&str, f64)]) -> ControllerFactory {
+    let spec = registry::find(name).unwrap_or_else(|| panic!("no controller {name}"));
+    let mut params = spec.params(profile).expect("profile");
+    for (key, value) in values {
+        params.set(key, *value).expect("parameter");
+    }
+    Box::new(move |path: &PathInfo| (spec.build)(&params, path))
+}
+
+/// An endless TCP flow over link 0 and back over link 1.
+pub fn tcp(controller: ControllerFactory) -> FlowPlan {
+    FlowPlan {
+        name: "flow".into(),
+        controller_name: "test".into(),
+        needs: Needs::NONE,
+        fields: Vec::new(),
+        controller,
+        stack: Stack::Tcp(TcpOptions::default()),
+        forward: vec![0],
+        reverse: vec![1],
+        start_ps: 0,
+        stop_ps: None,
+        size_bytes: None,
+        cap_bytes_per_s: None,
+        packets: PacketSizes { data_bytes: 1500, header_bytes: 52, ack_bytes: 52 },
+    }
+}
+
+/// A factory for a controller made by the test itself.
+pub fn made<C: Controller + 'static>(make: impl FnOnce(&PathInfo) -> C + Send + 'static) -> ControllerFactory {
+    Box::new(move |path| Box::new(make(path)))
+}
+
+pub fn plan(links: Vec<LinkSpec>, flows: Vec<FlowPlan>, seconds: f64, warmup: f64) -> Plan {
+    let links = links.into_iter().enumerate();
+    Plan {
+        links: links
+            .map(|(i, spec)| NamedLink { name: format!("link-{i}"), spec, recorded: true })
+            .collect(),
+        flows,
+        duration_ps: (seconds * PS_PER_S as f64) as Picos,
+        warmup_ps: (warmup * PS_PER_S as f64) as Picos,
+        sample_ps: 10 * MS,
+        seed: 1,
+    }
+}
+
+/// Runs and checks that no packet came from or went nowhere.
+pub fn run_checked(plan: Plan) -> Outcome {
+    let outcome = run(plan).expect("a valid plan");
+    for flow in &outcome.flows {
+        let accounted = flow.delivered_packets + flow.lost_packets + flow.in_flight_packets;
+        assert_eq!(flow.sent_packets, accounted, "packets conserved: {flow:?}");
+    }
+    outcome
+}
+
+#[track_caller]
+pub fn assert_near(got: f64, expected: f64, tolerance: f64) {
+    let error = (got / expected - 1.0).abs();
+    assert!(error <= tolerance, "{got} is {:.2} % off {expected}", error * 100.0);
+}
+
+/// Folder of the cellular traces, which are not part of the repository: `PACELINE_TRACES`, or `shared/traces` in a folder above.
+pub fn traces_folder() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os("PACELINE_TRACES") {
+        return Some(folder.into());
+    }
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    above.map(|folder| folder.join("shared/traces")).find(|folder| folder.is_dir())
+}
