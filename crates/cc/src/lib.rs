@@ -5,10 +5,15 @@
 
 pub mod algorithms;
 pub mod controller;
+pub mod episode;
 pub mod event;
+pub mod filters;
+mod native;
 pub mod registry;
+pub mod round;
 pub mod rtt;
 pub mod sampler;
+pub mod slow_start;
 
 pub use controller::{Control, Controller, Field, Needs};
 pub use event::{Ack, AckSample, IntHop, Loss, PathInfo, Resume, Sent, Timeout, Undo};

@@ -142,7 +142,8 @@ impl Params {
             });
         };
         let param = &spec.params[row];
-        let whole = !matches!(param.kind, Kind::Integer) || value.fract() == 0.0;
+        let whole = !matches!(param.kind, Kind::Integer | Kind::Bool | Kind::Choice(_))
+            || value.fract() == 0.0;
         if !(param.min..=param.max).contains(&value) || !whole {
             return Err(ParamError::OutOfRange {
                 controller: spec.name,
@@ -162,6 +163,69 @@ impl Params {
 }
 
 impl Param {
+    /// A real number in `unit`, from `range.0` to `range.1`.
+    pub const fn number(
+        name: &'static str,
+        unit: &'static str,
+        default: f64,
+        range: (f64, f64),
+        doc: &'static str,
+    ) -> Self {
+        Self { name, kind: Kind::Number, unit, default, min: range.0, max: range.1, doc }
+    }
+
+    /// A whole number in `unit`.
+    pub const fn integer(
+        name: &'static str,
+        unit: &'static str,
+        default: f64,
+        range: (f64, f64),
+        doc: &'static str,
+    ) -> Self {
+        Self { name, kind: Kind::Integer, unit, default, min: range.0, max: range.1, doc }
+    }
+
+    /// A duration; default and range in seconds.
+    pub const fn duration(
+        name: &'static str,
+        default: f64,
+        range: (f64, f64),
+        doc: &'static str,
+    ) -> Self {
+        Self { name, kind: Kind::Duration, unit: "s", default, min: range.0, max: range.1, doc }
+    }
+
+    /// A rate; default and range in bit/s.
+    pub const fn rate(
+        name: &'static str,
+        default: f64,
+        range: (f64, f64),
+        doc: &'static str,
+    ) -> Self {
+        Self { name, kind: Kind::Rate, unit: "bit/s", default, min: range.0, max: range.1, doc }
+    }
+
+    /// A boolean.
+    pub const fn flag(name: &'static str, default: bool, doc: &'static str) -> Self {
+        let default = if default { 1.0 } else { 0.0 };
+        Self { name, kind: Kind::Bool, unit: "1", default, min: 0.0, max: 1.0, doc }
+    }
+
+    /// One of `words`, the first being the default.
+    pub const fn choice(
+        name: &'static str,
+        words: &'static [&'static str],
+        doc: &'static str,
+    ) -> Self {
+        let max = (words.len() - 1) as f64;
+        Self { name, kind: Kind::Choice(words), unit: "1", default: 0.0, min: 0.0, max, doc }
+    }
+
+    /// The same parameter with another default.
+    pub const fn with_default(self, default: f64) -> Self {
+        Self { default, ..self }
+    }
+
     /// The allowed values, as an error or a help page shows them.
     pub fn allowed(&self) -> String {
         match self.kind {

@@ -1,8 +1,41 @@
 //! One file per algorithm. A new one is a file here, a line in `ALL`, and nothing else.
 
+mod aimd;
+mod cubic;
+mod latte;
+pub mod mpc;
+mod mpc_2020;
+mod reno;
 mod window;
 
 use crate::registry::Spec;
 
 /// Every algorithm, alphabetical within families.
-pub(crate) static ALL: &[&Spec] = &[&window::SPEC];
+pub(crate) static ALL: &[&Spec] =
+    &[&window::SPEC, &aimd::SPEC, &reno::SPEC, &cubic::SPEC, &latte::SPEC, &mpc_2020::SPEC];
+
+/// Largest window any algorithm asks for, packets: keeps bytes exact in an `f64`.
+const MAX_WINDOW_PACKETS: f64 = 1e9;
+
+/// Largest pacing rate any algorithm asks for, bytes/s (8 Pbit/s): below `Control::UNPACED`.
+const MAX_PACING_BYTES_PER_S: f64 = 1e15;
+
+/// A window of `packets` in bytes: at least one packet, finite.
+fn window_bytes(packets: f64, packet_bytes: f64) -> u64 {
+    (clamp(packets, MAX_WINDOW_PACKETS) * packet_bytes) as u64
+}
+
+/// A pacing rate, bytes/s: at least 1, finite.
+fn pacing_rate(bytes_per_s: f64) -> u64 {
+    clamp(bytes_per_s, MAX_PACING_BYTES_PER_S) as u64
+}
+
+/// `value` between 1 and `most`; 1 for a NaN.
+fn clamp(value: f64, most: f64) -> f64 {
+    if value.is_nan() { 1.0 } else { value.clamp(1.0, most) }
+}
+
+/// Size of a packet as a positive number.
+fn packet_size(path: &crate::event::PathInfo) -> f64 {
+    f64::from(path.packet_bytes.max(1))
+}

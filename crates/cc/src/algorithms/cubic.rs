@@ -1,0 +1,326 @@
+//! CUBIC, RFC 9438: the window follows a cubic of the time since the last reduction, and is at least what Reno would have.
+//!
+//! Computed in `f64` packets. The profile "linux" has Linux's constants and its reading of the curve where it differs
+//! (`curve = "linux"`); each difference is named at its line.
+
+use super::{MAX_WINDOW_PACKETS, packet_size, window_bytes};
+use crate::controller::{Control, Controller, Field, Needs};
+use crate::episode::EpisodeGate;
+use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
+use crate::registry::{Param, Params, Profile, Spec};
+use crate::slow_start::{SlowStart, SlowStartKind};
+
+/// The registry entry.
+pub(crate) static SPEC: Spec = Spec {
+    name: "cubic",
+    title: "CUBIC",
+    source: "RFC 9438; slow start: RFC 9406",
+    needs: Needs::NONE,
+    params: &[
+        Param::number("c", "packets/s^3", 0.4, (0.001, 1000.0), "aggressiveness C of the cubic"),
+        Param::number(
+            "beta",
+            "1",
+            0.7,
+            (0.1, 0.99),
+            "beta_cubic: fraction of the window kept at a reduction",
+        ),
+        Param::flag(
+            "fast_convergence",
+            true,
+            "release more when the window did not reach its last maximum (RFC 9438 section 4.7)",
+        ),
+        Param::choice(
+            "slow_start",
+            SlowStartKind::WORDS,
+            "how the first slow start ends: plain, RFC 9406, or Linux's HyStart",
+        )
+        .with_default(1.0),
+        Param::choice("curve", &["rfc9438", "linux"], "reading of the growth law"),
+        Param::integer(
+            "initial_window",
+            "packets",
+            0.0,
+            (0.0, 1_000_000.0),
+            "initial window; 0 = as the host starts (RFC 6928: 10)",
+        ),
+        Param::integer(
+            "initial_ssthresh",
+            "packets",
+            1_000_000_000.0,
+            (2.0, 1_000_000_000.0),
+            "initial slow-start threshold; the default is no limit",
+        ),
+    ],
+    profiles: &[Profile {
+        name: "linux",
+        source: "Linux 6.x tcp_cubic: beta 717/1024, HyStart, delay_min ahead of the curve",
+        values: &[("beta", 717.0 / 1024.0), ("slow_start", 2.0), ("curve", 1.0)],
+    }],
+    fields: &[
+        Field { name: "ssthresh", unit: "packets", doc: "slow-start threshold" },
+        Field { name: "w_max", unit: "packets", doc: "window before the last reduction, W_max" },
+        Field { name: "k", unit: "s", doc: "time from epoch start to W_max, K" },
+        Field { name: "w_est", unit: "packets", doc: "window Reno would have, W_est" },
+    ],
+    build,
+};
+
+fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
+    let window = match params.get("initial_window") {
+        0.0 => f64::from(path.initial_window_packets),
+        packets => packets,
+    };
+    let beta = params.get("beta");
+    Box::new(Cubic {
+        c: params.get("c"),
+        beta,
+        // RFC 9438 §4.3: alpha_cubic = 3 (1 - beta) / (1 + beta).
+        alpha: reno_alpha(beta),
+        fast_convergence: params.get_bool("fast_convergence"),
+        linux: params.get_choice("curve") == "linux",
+        packet_bytes: packet_size(path),
+        growth: Growth {
+            cwnd: window.max(1.0),
+            ssthresh: params.get("initial_ssthresh"),
+            w_max: 0.0,
+            cwnd_prior: 0.0,
+            epoch: None,
+        },
+        before: None,
+        slow_start: SlowStart::new(
+            SlowStartKind::from_word(params.get_choice("slow_start")),
+            false,
+        ),
+        gate: EpisodeGate::default(),
+        last_ack_ns: path.now_ns,
+        delay_min_ns: u64::MAX,
+        in_fast_recovery: false,
+    })
+}
+
+/// RFC 9438 §4.3: the increase of an AIMD with decrease factor `beta` that is as fast as Reno.
+fn reno_alpha(beta: f64) -> f64 {
+    3.0 * (1.0 - beta) / (1.0 + beta)
+}
+
+/// RFC 9438 eq. (2): time in s that the cubic takes from `cwnd_epoch` to `w_max`.
+fn time_to_w_max(w_max: f64, cwnd_epoch: f64, c: f64) -> f64 {
+    libm::cbrt((w_max - cwnd_epoch).max(0.0) / c)
+}
+
+/// The window and all that a spurious loss must restore (RFC 9438 §4.9).
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    cwnd: f64,
+    ssthresh: f64,
+    w_max: f64,
+    /// Window before the last reduction (RFC 9438 §4.1.2).
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+}
+
+/// A period of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start_ns: u64,
+    k: f64,
+    /// W_max of the curve: the plateau.
+    origin: f64,
+    w_est: f64,
+}
+
+struct Cubic {
+    c: f64,
+    beta: f64,
+    alpha: f64,
+    fast_convergence: bool,
+    linux: bool,
+    packet_bytes: f64,
+    growth: Growth,
+    before: Option<Growth>,
+    slow_start: SlowStart,
+    gate: EpisodeGate,
+    last_ack_ns: u64,
+    delay_min_ns: u64,
+    in_fast_recovery: bool,
+}
+
+impl Cubic {
+    /// Takes time in which the window did not limit out of the epoch's clock (RFC 9438 §4.2, §5.8).
+    fn pause_clock(&mut self, from_ns: u64, to_ns: u64) {
+        if let Some(epoch) = &mut self.growth.epoch {
+            let paused_ns = to_ns.saturating_sub(from_ns);
+            epoch.start_ns = epoch.start_ns.saturating_add(paused_ns).min(to_ns);
+        }
+    }
+
+    fn begin_epoch(&self, now_ns: u64) -> Epoch {
+        let Growth { cwnd, w_max, .. } = self.growth;
+        // RFC 9438 §4.8, §4.10: after a timeout or a slow start that ended without loss, K = 0 and W_max = cwnd.
+        let origin = w_max.max(cwnd);
+        Epoch { start_ns: now_ns, k: time_to_w_max(origin, cwnd, self.c), origin, w_est: cwnd }
+    }
+
+    /// RFC 9438 §4.2-4.5 for `acked` packets.
+    fn avoid(&mut self, ack: &AckSample, acked: f64) {
+        let mut epoch = match self.growth.epoch {
+            Some(epoch) => epoch,
+            None => self.begin_epoch(ack.now_ns),
+        };
+        let cwnd = self.growth.cwnd;
+        let t = ack.now_ns.saturating_sub(epoch.start_ns) as f64 * 1e-9;
+        // RFC 9438 eq. (1).
+        let w_cubic = |t: f64| {
+            let past = t - epoch.k;
+            epoch.origin + self.c * past * past * past
+        };
+        // RFC 9438 eq. (4). Linux keeps alpha below 1 for good.
+        let catching_up = self.linux || epoch.w_est < self.growth.cwnd_prior;
+        let alpha = if catching_up { self.alpha } else { 1.0 };
+        let w_cubic_now = w_cubic(t);
+        epoch.w_est += alpha * acked / cwnd;
+        self.growth.cwnd = if self.linux {
+            // Linux looks ahead by the smallest RTT, not the smoothed one.
+            let ahead = if self.delay_min_ns == u64::MAX { 0.0 } else { self.delay_min_ns as f64 };
+            let target = w_cubic(t + ahead * 1e-9);
+            cwnd + self.linux_growth(cwnd, target, epoch.w_est) * acked
+        } else if w_cubic_now < epoch.w_est {
+            // §4.3: Reno-friendly region.
+            cwnd.max(epoch.w_est)
+        } else {
+            // §4.4, §4.5: towards where the cubic will be one RTT from now, at most 1.5 times the window per RTT.
+            let target = w_cubic(t + ack.srtt_ns as f64 * 1e-9).max(cwnd).min(1.5 * cwnd);
+            cwnd + (target - cwnd) / cwnd * acked
+        }
+        .min(MAX_WINDOW_PACKETS);
+        epoch.w_est = epoch.w_est.min(MAX_WINDOW_PACKETS);
+        self.growth.epoch = Some(epoch);
+    }
+
+    /// Growth per packet acknowledged as Linux bounds it: at most 1/2, at least 1 % of a packet per window.
+    ///
+    /// Deviation: Linux counts time in jiffies and whole packets, and recomputes at most every 31 ms.
+    fn linux_growth(&self, cwnd: f64, target: f64, w_est: f64) -> f64 {
+        let mut growth = (target - cwnd).max(0.01) / cwnd;
+        if self.growth.w_max == 0.0 {
+            // No maximum is known yet: at least 5 % per RTT.
+            growth = growth.max(0.05);
+        }
+        growth.max((w_est - cwnd) / cwnd).min(0.5)
+    }
+
+    /// RFC 9438 §4.6-4.7. `floor` is the smallest window in packets; Linux and RFC differ in what they cut.
+    fn reduce(&mut self, in_flight_bytes: u64, floor: f64) {
+        let cwnd = self.growth.cwnd;
+        self.before = Some(self.growth);
+        // RFC 9438 §4.7 (Linux alike): fast convergence.
+        let short_of_max = self.fast_convergence && cwnd < self.growth.w_max;
+        self.growth.w_max = if short_of_max { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd };
+        self.growth.cwnd_prior = cwnd;
+        // RFC 9438 eq. (5) cuts what is in flight; Linux cuts the window.
+        let in_flight = (in_flight_bytes as f64 / self.packet_bytes).min(cwnd);
+        let used = if self.linux { cwnd } else { in_flight };
+        self.growth.ssthresh = (used * self.beta).max(2.0);
+        self.growth.cwnd = (used * self.beta).max(floor).min(cwnd.max(floor));
+        self.growth.epoch = None;
+    }
+}
+
+impl Controller for Cubic {
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        let previous_ns = std::mem::replace(&mut self.last_ack_ns, ack.now_ns);
+        if ack.rtt_ns > 0 {
+            self.delay_min_ns = self.delay_min_ns.min(ack.rtt_ns);
+        }
+        self.in_fast_recovery &= ack.has(AckSample::IN_RECOVERY);
+        if self.in_fast_recovery {
+            return;
+        }
+        if ack.ce_packets > 0 && self.gate.admits(ack.now_ns, ack.sent_ns) {
+            // RFC 9438 §4.6: one packet is the floor after a mark.
+            self.reduce(ack.prior_in_flight_bytes, 1.0);
+            return;
+        }
+        if !ack.has(AckSample::CWND_LIMITED) {
+            self.pause_clock(previous_ns, ack.now_ns);
+            return;
+        }
+        let mut acked = f64::from(ack.acked_packets);
+        if self.growth.cwnd < self.growth.ssthresh {
+            let step = self.slow_start.on_ack(ack, self.growth.cwnd);
+            let room = self.growth.ssthresh - self.growth.cwnd;
+            self.growth.cwnd += step.growth_packets.min(room);
+            if step.exit {
+                self.growth.ssthresh = self.growth.cwnd;
+            }
+            // What crossed the threshold counts for congestion avoidance.
+            acked = (step.growth_packets - room).max(0.0);
+        }
+        if acked > 0.0 && self.growth.cwnd >= self.growth.ssthresh {
+            self.avoid(ack, acked.min(self.growth.cwnd));
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        if loss.starts_episode() {
+            self.gate.open(loss.now_ns);
+            self.reduce(loss.prior_in_flight_bytes, 2.0);
+            self.in_fast_recovery = true;
+        }
+    }
+
+    fn on_rto(&mut self, timeout: &Timeout) {
+        self.gate.open(timeout.now_ns);
+        self.in_fast_recovery = false;
+        if timeout.consecutive <= 1 {
+            // RFC 9438 §4.8: ssthresh with beta_cubic, the window as Reno.
+            self.reduce(timeout.in_flight_bytes, 1.0);
+        }
+        self.growth.cwnd = 1.0;
+        // K = 0 and W_max = cwnd when avoidance begins again.
+        self.growth.w_max = 0.0;
+        self.growth.epoch = None;
+        self.slow_start.on_rto();
+    }
+
+    fn on_spurious_loss(&mut self, _undo: &Undo) {
+        // RFC 9438 §4.9.
+        if let Some(before) = self.before.take()
+            && self.growth.cwnd < before.cwnd
+        {
+            self.growth = before;
+        }
+        self.in_fast_recovery = false;
+    }
+
+    fn on_resume(&mut self, resume: &Resume) {
+        let idle_from_ns = resume.now_ns.saturating_sub(resume.idle_ns).max(self.last_ack_ns);
+        self.pause_clock(idle_from_ns, resume.now_ns);
+        self.last_ack_ns = self.last_ack_ns.max(resume.now_ns);
+    }
+
+    fn on_path_change(&mut self, path: &PathInfo) {
+        self.packet_bytes = packet_size(path);
+        self.delay_min_ns = u64::MAX;
+    }
+
+    fn control(&self) -> Control {
+        Control::window(window_bytes(self.growth.cwnd, self.packet_bytes))
+    }
+
+    fn observe(&self, out: &mut [f64]) {
+        let epoch = self.growth.epoch;
+        let known = |value: f64, known: bool| if known { value } else { f64::NAN };
+        out.copy_from_slice(&[
+            known(self.growth.ssthresh, self.growth.ssthresh < MAX_WINDOW_PACKETS),
+            known(self.growth.w_max, self.growth.w_max > 0.0),
+            epoch.map_or(f64::NAN, |e| e.k),
+            epoch.map_or(f64::NAN, |e| e.w_est),
+        ]);
+    }
+}
+
+#[cfg(test)]
+#[path = "cubic_tests.rs"]
+mod tests;

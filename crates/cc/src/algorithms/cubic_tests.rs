@@ -1,0 +1,223 @@
+use super::*;
+
+const MS: u64 = 1_000_000;
+const PACKET: u64 = 1000;
+
+/// A CUBIC in congestion avoidance with window `w` and no history, driven by ACKs at a constant RTT.
+struct Run {
+    cubic: Box<dyn Controller>,
+    now_ns: u64,
+    rtt_ns: u64,
+}
+
+impl Run {
+    fn new(profile: Option<&str>, window: f64, rtt_ns: u64) -> Self {
+        let mut params = SPEC.params(profile).unwrap();
+        params.set("initial_window", window).unwrap();
+        params.set("initial_ssthresh", window).unwrap();
+        let path = PathInfo {
+            now_ns: 0,
+            packet_bytes: PACKET as u32,
+            initial_window_packets: 10,
+            seed: 0,
+        };
+        Self { cubic: build(&params, &path), now_ns: 0, rtt_ns }
+    }
+
+    fn cwnd(&self) -> f64 {
+        self.cubic.control().cwnd_bytes as f64 / PACKET as f64
+    }
+
+    /// One ACK of one packet after `gap_ns`.
+    fn ack(&mut self, gap_ns: u64) {
+        self.now_ns += gap_ns;
+        let sample = AckSample {
+            now_ns: self.now_ns,
+            acked_packets: 1,
+            acked_bytes: PACKET,
+            rtt_ns: self.rtt_ns,
+            srtt_ns: self.rtt_ns,
+            min_rtt_ns: self.rtt_ns,
+            flags: AckSample::CWND_LIMITED,
+            ..AckSample::default()
+        };
+        self.cubic.on_ack(&Ack { sample, hops: &[] });
+    }
+
+    /// ACK-clocked: a window of ACKs per RTT, until `until_ns`.
+    fn ack_until(&mut self, until_ns: u64) {
+        while self.now_ns < until_ns {
+            self.ack((self.rtt_ns as f64 / self.cwnd()) as u64);
+        }
+    }
+
+    fn lose(&mut self) {
+        self.cubic.on_loss(&Loss {
+            now_ns: self.now_ns,
+            prior_in_flight_bytes: self.cubic.control().cwnd_bytes,
+            lost_packets: 1,
+            flags: Loss::EPISODE_START,
+            ..Loss::default()
+        });
+    }
+
+    fn observed(&self) -> [f64; 4] {
+        let mut out = [0.0; 4];
+        self.cubic.observe(&mut out);
+        out
+    }
+}
+
+fn close(a: f64, b: f64, relative: f64) {
+    assert!((a - b).abs() <= relative * b.abs(), "{a} against {b}");
+}
+
+/// T2 and the K table: cwnd_epoch = 0.7 W_max.
+#[test]
+fn k_table() {
+    let rows = [(10.0, 1.957), (100.0, 4.217), (1000.0, 9.086), (10_000.0, 19.574)];
+    for (w_max, seconds) in rows {
+        close(time_to_w_max(w_max, 0.7 * w_max, 0.4), seconds, 1e-3);
+    }
+}
+
+/// T3.
+#[test]
+fn alpha_is_0_5294() {
+    close(reno_alpha(0.7), 0.9 / 1.7, 1e-15);
+    close(reno_alpha(0.7), 0.5294, 1e-4);
+}
+
+/// T2: W(K) = W_max and W(2K) = W_max + 0.3 W_max, by a stream of ACKs.
+#[test]
+fn the_window_follows_the_cubic() {
+    let mut run = Run::new(None, 1000.0, 100 * MS);
+    run.lose();
+    assert_eq!(run.cwnd(), 700.0);
+    run.ack(MS);
+    let [_, w_max, k, _] = run.observed();
+    assert_eq!(w_max, 1000.0);
+    close(k, 9.086, 1e-3);
+    let start_ns = run.now_ns;
+    let k_ns = (k * 1e9) as u64;
+    run.ack_until(start_ns + k_ns);
+    close(run.cwnd(), 1000.0, 1e-3);
+    run.ack_until(start_ns + 2 * k_ns);
+    close(run.cwnd(), 1300.0, 1e-3);
+}
+
+/// T3: the second of two close losses sets W_max to 0.85 of the window.
+#[test]
+fn fast_convergence() {
+    let mut run = Run::new(None, 1000.0, 100 * MS);
+    run.lose();
+    assert_eq!(run.observed()[1], 1000.0);
+    run.lose();
+    close(run.observed()[1], 0.85 * 700.0, 1e-12);
+    close(run.cwnd(), 490.0, 1e-5);
+}
+
+#[test]
+fn a_loss_within_the_episode_costs_nothing_and_an_undo_restores() {
+    let mut run = Run::new(None, 1000.0, 100 * MS);
+    run.lose();
+    run.cubic.on_loss(&Loss { lost_packets: 5, ..Loss::default() });
+    assert_eq!(run.cwnd(), 700.0);
+    run.cubic.on_spurious_loss(&Undo::default());
+    assert_eq!(run.cwnd(), 1000.0);
+}
+
+#[test]
+fn a_timeout_restarts_from_one_packet_with_k_zero() {
+    let mut run = Run::new(None, 1000.0, 100 * MS);
+    let timeout =
+        |consecutive| Timeout { in_flight_bytes: 1000 * PACKET, consecutive, ..Timeout::default() };
+    run.cubic.on_rto(&timeout(1));
+    run.cubic.on_rto(&timeout(2));
+    assert_eq!(run.cwnd(), 1.0);
+    close(run.observed()[0], 700.0, 1e-12);
+    for _ in 0..700 {
+        run.ack(MS / 10);
+    }
+    let [_, _, k, _] = run.observed();
+    assert_eq!(k, 0.0);
+    assert!(run.cwnd() >= 700.0 && run.cwnd() < 701.0, "{}", run.cwnd());
+}
+
+/// RFC 9438 section 5.1, eq. (6): a cycle from a loss at W_max to W_max again, N packets long, has the mean window
+/// (C (3 + beta) / (4 (1 - beta)))^(1/4) (R N)^(3/4) = 1.054 (R N)^(3/4).
+#[test]
+fn response_function() {
+    let mut run = Run::new(None, 203.0, 100 * MS);
+    run.lose();
+    run.ack(MS);
+    let (start_ns, [_, _, k, _]) = (run.now_ns, run.observed());
+    let mut packets = 0.0;
+    while run.now_ns < start_ns + (k * 1e9) as u64 {
+        run.ack((run.rtt_ns as f64 / run.cwnd()) as u64);
+        packets += 1.0;
+    }
+    let mean = packets * 0.1 / k;
+    close(mean, 1.054 * (0.1_f64 * packets).powf(0.75), 0.01);
+    // p = 1e-4: 187.4 packets.
+    close(packets, 1e4, 0.02);
+    close(mean, 187.4, 0.02);
+}
+
+/// At an RTT of 10 ms and p = 1e-4 the cubic alone would have 33 packets: the window is Reno's, sqrt(3 / (2 p)) = 122.5.
+#[test]
+fn reno_friendly_region() {
+    let mut run = Run::new(None, 150.0, 10 * MS);
+    let (mut packets, mut rtts) = (0.0, 0.0);
+    for cycle in 0..60 {
+        for _ in 0..10_000 {
+            let cwnd = run.cwnd();
+            if cycle >= 20 {
+                packets += 1.0;
+                rtts += 1.0 / cwnd;
+            }
+            run.ack((run.rtt_ns as f64 / cwnd) as u64);
+        }
+        run.lose();
+    }
+    close(packets / rtts, 122.5, 0.03);
+}
+
+#[test]
+fn linux_profile_keeps_717_of_1024_and_grows_5_percent_before_a_maximum() {
+    let mut run = Run::new(Some("linux"), 100.0, 100 * MS);
+    // No maximum known: at least 5 % of a packet per packet acknowledged.
+    for _ in 0..100 {
+        run.ack(MS / 100);
+    }
+    close(run.cwnd(), 105.0, 1e-3);
+    run.lose();
+    close(run.cwnd(), 105.0 * 717.0 / 1024.0, 1e-3);
+    // The smallest RTT is added to the time: already the first ACK aims one RTT up the curve.
+    let before = run.cwnd();
+    run.ack(MS / 100);
+    let [_, w_max, k, _] = run.observed();
+    let target = w_max + 0.4 * (0.1 - k).powi(3);
+    close(run.cwnd() - before, (target - before) / before, 0.05);
+}
+
+#[test]
+fn time_without_a_full_window_does_not_count() {
+    let mut run = Run::new(None, 1000.0, 100 * MS);
+    run.lose();
+    run.ack(MS);
+    let before = run.cwnd();
+    // 30 s of ACKs that the window did not limit, then one that it did.
+    for _ in 0..300 {
+        run.now_ns += 100 * MS;
+        let sample = AckSample {
+            now_ns: run.now_ns,
+            acked_packets: 1,
+            srtt_ns: run.rtt_ns,
+            ..AckSample::default()
+        };
+        run.cubic.on_ack(&Ack { sample, hops: &[] });
+    }
+    run.ack(MS);
+    assert!(run.cwnd() - before < 0.1, "{} -> {}", before, run.cwnd());
+}

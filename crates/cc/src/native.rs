@@ -1,0 +1,159 @@
+//! Algorithms written in integer C (`bpf/algorithms`), as [`Controller`]s: what runs in the kernel is what is simulated.
+//!
+//! A C algorithm is one header and one registry file that calls [`algorithm!`]. Its parameters travel as an array of `u64`
+//! in the order of its table: whole numbers, booleans and choices as they are, durations in ns, rates in bytes/s, other
+//! numbers in units of 2^-16. Its observed fields are whole numbers, `u64::MAX` standing for "none yet".
+
+use std::mem::offset_of;
+
+use crate::controller::{Control, Controller};
+use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
+use crate::registry::{Kind, Params};
+
+/// Callbacks of a C algorithm: `struct cc_native` of `bpf/include/cc_native.h`.
+#[repr(C)]
+pub(crate) struct Vtable {
+    state_bytes: u64,
+    params: u64,
+    fields: u64,
+    init: unsafe extern "C" fn(*mut u64, *const PathInfo, *const u64),
+    on_ack: unsafe extern "C" fn(*mut u64, *const AckSample),
+    on_loss: unsafe extern "C" fn(*mut u64, *const Loss),
+    on_rto: unsafe extern "C" fn(*mut u64, *const Timeout),
+    on_spurious_loss: unsafe extern "C" fn(*mut u64, *const Undo),
+    on_resume: unsafe extern "C" fn(*mut u64, *const Resume),
+    on_path_change: unsafe extern "C" fn(*mut u64, *const PathInfo),
+    on_timer: unsafe extern "C" fn(*mut u64, u64),
+    control: unsafe extern "C" fn(*const u64, *mut Control),
+    observe: unsafe extern "C" fn(*const u64, *mut u64),
+}
+
+/// Defines `build` for the C algorithm `bpf/algorithms/$name.h`, whose shim exports the symbol `$symbol`.
+macro_rules! algorithm {
+    ($symbol:ident) => {
+        fn build(
+            params: &$crate::registry::Params,
+            path: &$crate::event::PathInfo,
+        ) -> Box<dyn $crate::controller::Controller> {
+            unsafe extern "C" {
+                static $symbol: $crate::native::Vtable;
+            }
+            // SAFETY: the build script compiles this symbol from `CC_NATIVE`, whose struct `Vtable` mirrors; it is constant.
+            let vtable = unsafe { &$symbol };
+            Box::new($crate::native::Native::new(vtable, params, path))
+        }
+    };
+}
+pub(crate) use algorithm;
+
+/// More fields than any algorithm observes.
+const MAX_FIELDS: usize = 32;
+
+/// A C algorithm with its state.
+pub(crate) struct Native {
+    vtable: &'static Vtable,
+    /// `state_bytes` rounded up to words, which also aligns it.
+    state: Box<[u64]>,
+}
+
+impl Native {
+    /// Makes the algorithm of `vtable` for `path`.
+    pub(crate) fn new(vtable: &'static Vtable, params: &Params, path: &PathInfo) -> Self {
+        let values: Vec<u64> = params.iter().map(|(row, v)| to_integer(row.kind, v)).collect();
+        // Both are mistakes in an algorithm's own files; the registry's test builds every algorithm.
+        assert_eq!(values.len() as u64, vtable.params, "parameter table and C struct differ");
+        assert!(vtable.fields <= MAX_FIELDS as u64, "more fields than MAX_FIELDS");
+        let mut state = vec![0_u64; vtable.state_bytes.div_ceil(8) as usize].into_boxed_slice();
+        // SAFETY: `state` has room for the C struct and its alignment (asserted in C), `values` has as many words as the
+        // params struct; both outlive the call, which keeps no pointer.
+        unsafe { (vtable.init)(state.as_mut_ptr(), path, values.as_ptr()) };
+        Self { vtable, state }
+    }
+}
+
+/// A parameter as C sees it. Values are within the table's range, which holds no negative number for a C algorithm.
+fn to_integer(kind: Kind, value: f64) -> u64 {
+    let scaled = match kind {
+        Kind::Integer | Kind::Bool | Kind::Choice(_) => value,
+        Kind::Duration => value * 1e9,
+        Kind::Rate => value / 8.0,
+        Kind::Number => value * 65536.0,
+    };
+    // The cast saturates.
+    libm::round(scaled) as u64
+}
+
+impl Controller for Native {
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        // SAFETY: here and below: `state` was made for this vtable and is exclusively borrowed; the event outlives the call.
+        unsafe { (self.vtable.on_ack)(self.state.as_mut_ptr(), &ack.sample) }
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        // SAFETY: as in `on_ack`.
+        unsafe { (self.vtable.on_loss)(self.state.as_mut_ptr(), loss) }
+    }
+
+    fn on_rto(&mut self, timeout: &Timeout) {
+        // SAFETY: as in `on_ack`.
+        unsafe { (self.vtable.on_rto)(self.state.as_mut_ptr(), timeout) }
+    }
+
+    fn on_spurious_loss(&mut self, undo: &Undo) {
+        // SAFETY: as in `on_ack`.
+        unsafe { (self.vtable.on_spurious_loss)(self.state.as_mut_ptr(), undo) }
+    }
+
+    fn on_resume(&mut self, resume: &Resume) {
+        // SAFETY: as in `on_ack`.
+        unsafe { (self.vtable.on_resume)(self.state.as_mut_ptr(), resume) }
+    }
+
+    fn on_path_change(&mut self, path: &PathInfo) {
+        // SAFETY: as in `on_ack`.
+        unsafe { (self.vtable.on_path_change)(self.state.as_mut_ptr(), path) }
+    }
+
+    fn on_timer(&mut self, now_ns: u64) {
+        // SAFETY: as in `on_ack`.
+        unsafe { (self.vtable.on_timer)(self.state.as_mut_ptr(), now_ns) }
+    }
+
+    fn control(&self) -> Control {
+        let mut control = Control::window(0);
+        // SAFETY: `state` was made for this vtable and is only read; `control` is a valid struct to overwrite.
+        unsafe { (self.vtable.control)(self.state.as_ptr(), &mut control) };
+        control
+    }
+
+    fn observe(&self, out: &mut [f64]) {
+        let mut values = [u64::MAX; MAX_FIELDS];
+        // SAFETY: `state` is only read; the algorithm writes `fields` values, at most MAX_FIELDS (checked in `new`).
+        unsafe { (self.vtable.observe)(self.state.as_ptr(), values.as_mut_ptr()) };
+        for (slot, value) in out.iter_mut().zip(&values[..self.vtable.fields as usize]) {
+            *slot = if *value == u64::MAX { f64::NAN } else { *value as f64 };
+        }
+    }
+}
+
+/// The C side asserts the same numbers in `bpf/include/cc_abi.h`.
+macro_rules! layout {
+    ($type:ty, $bytes:literal, $($field:ident: $offset:literal),+) => {
+        const _: () = {
+            assert!(size_of::<$type>() == $bytes && align_of::<$type>() == 8);
+            $(assert!(offset_of!($type, $field) == $offset);)+
+        };
+    };
+}
+
+layout!(PathInfo, 24, now_ns: 0, packet_bytes: 8, initial_window_packets: 12, seed: 16);
+layout!(AckSample, 144, now_ns: 0, acked_bytes: 8, acked_packets: 16, ce_packets: 20, in_flight_bytes: 24,
+    prior_in_flight_bytes: 32, rtt_ns: 40, srtt_ns: 48, min_rtt_ns: 56, ack_delay_ns: 64, one_way_delay_ns: 72,
+    sent_ns: 80, delivered_bytes: 88, interval_ns: 96, delivered_total_bytes: 104, prior_delivered_total_bytes: 112,
+    tx_in_flight_bytes: 120, lost_since_sent_bytes: 128, flags: 136, reserved: 140);
+layout!(Loss, 48, now_ns: 0, lost_bytes: 8, newest_lost_sent_ns: 16, in_flight_bytes: 24, prior_in_flight_bytes: 32,
+    lost_packets: 40, flags: 44);
+layout!(Timeout, 24, now_ns: 0, in_flight_bytes: 8, consecutive: 16, reserved: 20);
+layout!(Undo, 16, now_ns: 0, started_ns: 8);
+layout!(Resume, 16, now_ns: 0, idle_ns: 8);
+layout!(Control, 40, cwnd_bytes: 0, pacing_bytes_per_s: 8, send_quantum_bytes: 16, next_timer_ns: 24, timeout_ns: 32);

@@ -1,0 +1,293 @@
+//! Slow start, shared by the window-based controllers: by how much an ACK grows the window, and when to leave before a loss.
+//!
+//! Three ways: plain (RFC 5681 §3.1), HyStart++ (RFC 9406), and the HyStart of Linux's CUBIC (Ha and Rhee 2011, with
+//! Linux's constants). ACKs in, growth in packets and "leave now" out; the controller then sets ssthresh = cwnd.
+
+use crate::event::AckSample;
+use crate::round::RoundCounter;
+
+const MS: u64 = 1_000_000;
+/// Samples a round needs before its minimum RTT counts (RFC 9406 N_RTT_SAMPLE; Linux HYSTART_MIN_SAMPLES).
+const MIN_SAMPLES: u32 = 8;
+/// RFC 9406 L: an unpaced sender grows by at most this many packets per ACK.
+const MAX_GROWTH_UNPACED: f64 = 8.0;
+/// RFC 9406 CSS_GROWTH_DIVISOR.
+const CSS_GROWTH_DIVISOR: f64 = 4.0;
+/// RFC 9406 CSS_ROUNDS; the partial round in which CSS begins counts.
+const CSS_ROUNDS: u32 = 5;
+/// Linux hystart_low_window, packets.
+const HYSTART_LOW_WINDOW: f64 = 16.0;
+/// Linux hystart_ack_delta: ACKs this close belong to one train.
+const ACK_TRAIN_GAP_NS: u64 = 2 * MS;
+
+/// How slow start ends when no loss ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowStartKind {
+    /// Only by loss or by reaching ssthresh.
+    Standard,
+    /// HyStart++ (RFC 9406).
+    HyStartPlusPlus,
+    /// HyStart as Linux's CUBIC has it.
+    HyStart,
+}
+
+impl SlowStartKind {
+    /// The words for a parameter of kind `Choice`, in the order of [`SlowStartKind::from_word`].
+    pub const WORDS: &'static [&'static str] = &["standard", "hystart++", "hystart"];
+
+    /// The kind a parameter's word means; plain slow start for any other word.
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            "hystart++" => Self::HyStartPlusPlus,
+            "hystart" => Self::HyStart,
+            _ => Self::Standard,
+        }
+    }
+}
+
+/// What one ACK does in slow start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlowStartStep {
+    /// Add this many packets to the window.
+    pub growth_packets: f64,
+    /// Then leave: ssthresh = cwnd.
+    pub exit: bool,
+}
+
+/// By how much the minimum RTT of a round must exceed the base before it counts as a queue, ns: an eighth of the base, at
+/// least 4 ms, at most 16 ms. RFC 9406 §4.2 MIN_RTT_THRESH, MIN_RTT_DIVISOR, MAX_RTT_THRESH; Linux has the same numbers.
+pub fn delay_threshold_ns(base_rtt_ns: u64) -> u64 {
+    (base_rtt_ns / 8).clamp(4 * MS, 16 * MS)
+}
+
+/// State of slow start.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowStart {
+    kind: SlowStartKind,
+    /// Whether the host paces, which spaces the ACK train and makes the limit L unnecessary.
+    paced: bool,
+    rounds: RoundCounter,
+    round_min_ns: u64,
+    last_round_min_ns: u64,
+    samples: u32,
+    /// HyStart++: minimum RTT when conservative slow start began, and rounds in it; `None` outside.
+    css: Option<(u64, u32)>,
+    /// HyStart: start of the round and the last ACK of the train, ns.
+    round_start_ns: u64,
+    train_ns: u64,
+    delay_min_ns: u64,
+    /// HyStart++ applies to the first slow start only (RFC 9406 §4.3).
+    after_loss: bool,
+}
+
+impl SlowStart {
+    /// Slow start of a new connection, on a host that paces (`paced`) or sends on every ACK.
+    pub fn new(kind: SlowStartKind, paced: bool) -> Self {
+        Self {
+            kind,
+            paced,
+            rounds: RoundCounter::default(),
+            round_min_ns: u64::MAX,
+            last_round_min_ns: u64::MAX,
+            samples: 0,
+            css: None,
+            round_start_ns: 0,
+            train_ns: 0,
+            delay_min_ns: u64::MAX,
+            after_loss: false,
+        }
+    }
+
+    /// Slow start begins anew after a timeout.
+    pub fn on_rto(&mut self) {
+        *self = Self { after_loss: true, ..Self::new(self.kind, self.paced) };
+    }
+
+    /// Whether HyStart++ is in its conservative phase.
+    pub fn is_conservative(&self) -> bool {
+        self.css.is_some()
+    }
+
+    /// An ACK that the window limited arrives in slow start; the window is `cwnd` packets.
+    pub fn on_ack(&mut self, ack: &AckSample, cwnd: f64) -> SlowStartStep {
+        // RFC 5681 (2), counting what was acknowledged (RFC 3465) so that delayed ACKs do not halve the growth.
+        let acked = f64::from(ack.acked_packets);
+        match self.kind {
+            SlowStartKind::HyStartPlusPlus if !self.after_loss => {
+                self.hystart_plus_plus(ack, acked)
+            }
+            SlowStartKind::HyStart => {
+                SlowStartStep { growth_packets: acked, exit: self.hystart(ack, cwnd) }
+            }
+            _ => SlowStartStep { growth_packets: acked, exit: false },
+        }
+    }
+
+    /// RFC 9406 §4.2.
+    fn hystart_plus_plus(&mut self, ack: &AckSample, acked: f64) -> SlowStartStep {
+        let mut exit = false;
+        if self.rounds.on_ack(ack) {
+            self.last_round_min_ns = self.round_min_ns;
+            self.round_min_ns = u64::MAX;
+            self.samples = 0;
+            if let Some((_, rounds)) = &mut self.css {
+                *rounds += 1;
+                exit = *rounds >= CSS_ROUNDS;
+            }
+        }
+        if ack.rtt_ns > 0 {
+            self.round_min_ns = self.round_min_ns.min(ack.rtt_ns);
+            self.samples += 1;
+        }
+        if self.samples >= MIN_SAMPLES {
+            match self.css {
+                None if self.last_round_min_ns != u64::MAX => {
+                    let threshold_ns = delay_threshold_ns(self.last_round_min_ns);
+                    if self.round_min_ns >= self.last_round_min_ns.saturating_add(threshold_ns) {
+                        self.css = Some((self.round_min_ns, 0));
+                    }
+                }
+                // The rise was jitter: resume slow start.
+                Some((baseline_ns, _)) if self.round_min_ns < baseline_ns => self.css = None,
+                _ => {}
+            }
+        }
+        let limit = if self.paced { f64::INFINITY } else { MAX_GROWTH_UNPACED };
+        let divisor = if self.css.is_some() { CSS_GROWTH_DIVISOR } else { 1.0 };
+        SlowStartStep {
+            growth_packets: acked.min(limit) / divisor,
+            exit: exit && self.css.is_some(),
+        }
+    }
+
+    /// Linux: leave when the ACK train spans half the minimum RTT, or when the round's minimum RTT shows a queue.
+    fn hystart(&mut self, ack: &AckSample, cwnd: f64) -> bool {
+        if ack.rtt_ns > 0 {
+            self.delay_min_ns = self.delay_min_ns.min(ack.rtt_ns);
+        }
+        if self.rounds.on_ack(ack) {
+            self.round_start_ns = ack.now_ns;
+            self.train_ns = ack.now_ns;
+            self.round_min_ns = u64::MAX;
+            self.samples = 0;
+        }
+        if cwnd < HYSTART_LOW_WINDOW || self.delay_min_ns == u64::MAX {
+            return false;
+        }
+        if ack.now_ns.saturating_sub(self.train_ns) <= ACK_TRAIN_GAP_NS {
+            self.train_ns = ack.now_ns;
+            let span_ns = ack.now_ns.saturating_sub(self.round_start_ns);
+            // A pacer may itself stretch the train to half a round trip.
+            let limit_ns = if self.paced { self.delay_min_ns } else { self.delay_min_ns / 2 };
+            if span_ns > limit_ns {
+                return true;
+            }
+        }
+        if ack.rtt_ns > 0 {
+            self.round_min_ns = self.round_min_ns.min(ack.rtt_ns);
+            self.samples += 1;
+        }
+        self.samples >= MIN_SAMPLES
+            && self.round_min_ns != u64::MAX
+            && self.round_min_ns
+                > self.delay_min_ns.saturating_add(delay_threshold_ns(self.delay_min_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds rounds of `per_round` ACKs, `gap_ns` apart, round `i` with `rtts_ms[i]`; returns (ACKs until exit, window).
+    fn run(
+        kind: SlowStartKind,
+        rtts_ms: &[f64],
+        per_round: u32,
+        gap_ns: u64,
+    ) -> (Option<usize>, f64) {
+        let mut slow_start = SlowStart::new(kind, false);
+        let (mut now_ns, mut delivered, mut cwnd, mut acks) = (0, 0_u64, 20.0, 0);
+        for rtt_ms in rtts_ms {
+            let round_start = delivered;
+            now_ns += (rtt_ms * 1e6) as u64;
+            for _ in 0..per_round {
+                delivered += 1000;
+                acks += 1;
+                now_ns += gap_ns;
+                let ack = AckSample {
+                    now_ns,
+                    acked_packets: 1,
+                    rtt_ns: (rtt_ms * 1e6) as u64,
+                    delivered_total_bytes: delivered,
+                    prior_delivered_total_bytes: round_start,
+                    ..AckSample::default()
+                };
+                let step = slow_start.on_ack(&ack, cwnd);
+                cwnd += step.growth_packets;
+                if step.exit {
+                    return (Some(acks), cwnd);
+                }
+            }
+        }
+        (None, cwnd)
+    }
+
+    /// T21.
+    #[test]
+    fn thresholds_are_4_12_5_and_16_ms() {
+        assert_eq!(delay_threshold_ns(20 * MS), 4 * MS);
+        assert_eq!(delay_threshold_ns(100 * MS), 12_500_000);
+        assert_eq!(delay_threshold_ns(200 * MS), 16 * MS);
+    }
+
+    #[test]
+    fn hystart_plus_plus_slows_at_the_threshold_and_leaves_after_five_rounds() {
+        let kind = SlowStartKind::HyStartPlusPlus;
+        // Just below 100 + 12.5 ms for ever: full growth, no exit.
+        let (exit, cwnd) = run(kind, &[100.0, 112.4, 112.4, 112.4, 112.4, 112.4, 112.4], 10, 1000);
+        assert_eq!((exit, cwnd), (None, 90.0));
+        // At the threshold: CSS from the 8th sample of round 2, left at the fifth round start after it.
+        let (exit, cwnd) = run(kind, &[100.0, 112.5, 113.0, 113.0, 113.0, 113.0, 113.0], 10, 1000);
+        assert_eq!(exit, Some(61));
+        // 17 ACKs at 1, then 44 at 1/4.
+        assert_eq!(cwnd, 20.0 + 17.0 + 44.0 / 4.0);
+    }
+
+    #[test]
+    fn hystart_plus_plus_resumes_when_the_rise_was_jitter() {
+        let (exit, cwnd) = run(
+            SlowStartKind::HyStartPlusPlus,
+            &[100.0, 115.0, 110.0, 110.0, 110.0, 110.0, 110.0, 110.0],
+            10,
+            1000,
+        );
+        assert_eq!(exit, None);
+        // Conservative from ACK 18 to 27 (10 ACKs at 1/4), the 8th sample of round 3 ends it.
+        assert_eq!(cwnd, 20.0 + 17.0 + 10.0 / 4.0 + 53.0);
+    }
+
+    #[test]
+    fn hystart_plus_plus_limits_an_unpaced_burst_to_eight() {
+        let ack = AckSample { acked_packets: 30, ..AckSample::default() };
+        let growth = |paced| {
+            SlowStart::new(SlowStartKind::HyStartPlusPlus, paced).on_ack(&ack, 20.0).growth_packets
+        };
+        assert_eq!((growth(false), growth(true)), (8.0, 30.0));
+    }
+
+    #[test]
+    fn hystart_leaves_on_delay() {
+        let kind = SlowStartKind::HyStart;
+        assert_eq!(run(kind, &[100.0, 112.5, 112.5], 10, 1000).0, None);
+        assert_eq!(run(kind, &[100.0, 112.6], 10, 1000).0, Some(18));
+    }
+
+    #[test]
+    fn hystart_leaves_when_the_ack_train_is_half_an_rtt() {
+        let kind = SlowStartKind::HyStart;
+        // 1 ms apart at 40 ms: the train exceeds 20 ms at the 21st gap, that is the 22nd ACK of the round.
+        assert_eq!(run(kind, &[40.0], 100, MS).0, Some(22));
+        // 3 ms apart is no train.
+        assert_eq!(run(kind, &[40.0], 100, 3 * MS).0, None);
+    }
+}
