@@ -1,14 +1,25 @@
 //! Links, traces, queues, loss and jitter: pure models that are handed the time.
 //!
-//! The simulator and the emulator run the very same code; nothing here reads a clock or touches the OS.
+//! The simulator and the emulator run the very same code; nothing here reads a clock or touches the OS, except
+//! [`Trace::load`], which reads the one file it is given.
+//!
+//! A packet goes in with its arrival time and its size; a [`Verdict`] comes out: when it leaves the transmitter and when
+//! it reaches the far end, or why it is dropped. Because a link is first-in first-out and its capacity is known in
+//! advance, all of that is a formula at the moment of arrival; no event is needed for service or propagation.
 
+mod buffer;
+mod delivery;
 pub mod link;
+mod loss;
+pub mod random;
+mod service;
 pub mod trace;
 
 pub use link::{
-    Backlog, Buffer, Capacity, DropReason, Jitter, Link, LinkSpec, LossModel, Reorder, Verdict,
+    Backlog, Buffer, Capacity, DropReason, Jitter, Link, LinkSpec, LossModel, Reorder, SpecError,
+    Verdict,
 };
-pub use trace::{Trace, TraceError};
+pub use trace::{OPPORTUNITY_BYTES, Trace, TraceError};
 
 /// Time in picoseconds from the origin of the run: fine enough for a packet at 384 Gbit/s (31.25 ns), wide enough for
 /// 213 days.

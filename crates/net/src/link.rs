@@ -1,7 +1,14 @@
 //! One direction of a link: capacity, buffer, propagation, impairments.
+//!
+//! In: packets with their arrival times, non-decreasing. Out: a [`Verdict`] for each, at once. A packet passes random
+//! loss, then the test of the buffer, then service, then propagation with jitter and reordering.
 
 use std::sync::Arc;
 
+use crate::buffer::Waiting;
+use crate::delivery::Delivery;
+use crate::loss::Loss;
+use crate::service::Service;
 use crate::{Picos, Trace};
 
 /// What a directed link is made of.
@@ -120,39 +127,163 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
+/// A [`LinkSpec`] that cannot be meant.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{key} = {value}: allowed is {allowed}")]
+pub struct SpecError {
+    /// The field, with the path inside the spec.
+    pub key: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// What it may be.
+    pub allowed: &'static str,
+}
+
+impl LinkSpec {
+    /// Checks the ranges that the types cannot express.
+    ///
+    /// A link made from a spec that fails still runs: a rate that is not positive never finishes a packet, and a
+    /// probability outside [0, 1] acts like the nearer end.
+    ///
+    /// # Errors
+    /// A rate that is not a positive finite number, a probability outside [0, 1], a jitter bound of 0 with a mean.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let in_range = |key, value, allowed, good: bool| match good {
+            true => Ok(()),
+            false => Err(SpecError { key, value, allowed }),
+        };
+        let probability = |key, value: f64| {
+            in_range(key, value, "a probability from 0 to 1", (0.0..=1.0).contains(&value))
+        };
+        if let Capacity::Constant(rate) = self.capacity {
+            let good = rate.is_finite() && rate > 0.0;
+            in_range("capacity", rate, "a positive rate in bit/s", good)?;
+        }
+        match self.loss {
+            None => {}
+            Some(LossModel::Bernoulli(p)) => probability("loss", p)?,
+            Some(LossModel::GilbertElliott { p, r, loss_bad, loss_good }) => {
+                probability("loss.p", p)?;
+                probability("loss.r", r)?;
+                probability("loss.loss_bad", loss_bad)?;
+                probability("loss.loss_good", loss_good)?;
+            }
+        }
+        if let Some(jitter) = self.jitter {
+            let good = jitter.max_ps > 0 || jitter.mean_ps == 0;
+            in_range("jitter.max_ps", 0.0, "a bound above 0", good)?;
+        }
+        self.reorder
+            .map_or(Ok(()), |reorder| probability("reorder.probability", reorder.probability))
+    }
+
+    /// Whether packets arrive in the order they entered.
+    fn keeps_order(&self) -> bool {
+        let jitter = self.jitter.is_some_and(|j| j.reorder && j.mean_ps > 0 && j.max_ps > 0);
+        let held_back = self.reorder.is_some_and(|r| r.probability > 0.0 && r.extra_ps > 0);
+        !jitter && !held_back
+    }
+}
+
 /// A directed link in operation.
+#[derive(Clone, Debug)]
 pub struct Link {
-    spec: LinkSpec,
+    service: Service,
+    waiting: Waiting,
+    delivery: Delivery,
+    /// Absent on most links, and then not worth the space.
+    loss: Option<Box<Loss>>,
+    keeps_order: bool,
 }
 
 impl Link {
-    /// A link that has carried nothing. `seed` and `stream` pick its own random stream.
-    pub fn new(spec: LinkSpec, _seed: u64, _stream: u64) -> Self {
-        Self { spec }
+    /// A link that has carried nothing. `seed` and `stream` pick its own random streams: one each for loss, jitter and
+    /// reordering.
+    pub fn new(spec: LinkSpec, seed: u64, stream: u64) -> Self {
+        Self {
+            keeps_order: spec.keeps_order(),
+            service: Service::new(spec.capacity),
+            waiting: Waiting::new(spec.buffer),
+            delivery: Delivery::new(spec.delay_ps, spec.jitter, spec.reorder, seed, stream),
+            loss: spec.loss.map(|model| Box::new(Loss::new(model, seed, stream))),
+        }
     }
 
     /// A packet of `bytes` arrives at `now`; times must not decrease from call to call.
-    pub fn enqueue(&mut self, now: Picos, _bytes: u32) -> Verdict {
-        Verdict::Pass { departs: now, arrives: now + self.spec.delay_ps }
+    ///
+    /// Constant rate: the packet is in service from the departure of its predecessor, or from now, and departs
+    /// `8 * bytes / rate` later. Times are carried in fractions of a picosecond and shown rounded down.
+    ///
+    /// Trace: a byte is served by an opportunity later than the ms (rounded down) in which it arrived. What an
+    /// opportunity leaves of a packet, the next one takes; what a packet leaves of an opportunity, the next packet
+    /// takes if it arrived in an earlier ms, and is lost otherwise. The packet departs at the time of the opportunity
+    /// that serves its last byte.
+    ///
+    /// A packet is refused with [`DropReason::Buffer`] if it would have to wait and the packets or the bytes waiting
+    /// would exceed their limit with it, or its wait its own. On a trace link a packet waits until an opportunity
+    /// serves its first byte, so a limit of no packets refuses everything there; at a constant rate such a link serves
+    /// what it finds it idle.
+    ///
+    /// Times beyond [`Picos::MAX`] (213 days) stay there.
+    #[inline]
+    pub fn enqueue(&mut self, now: Picos, bytes: u32) -> Verdict {
+        if let Some(loss) = &mut self.loss
+            && loss.on_packet()
+        {
+            return Verdict::Drop(DropReason::Random);
+        }
+        let departs = match &mut self.service {
+            Service::Unlimited => now,
+            Service::Constant(service) => {
+                let start = service.start(now);
+                if start > now {
+                    if !self.waiting.has_room(now, start, bytes) {
+                        return Verdict::Drop(DropReason::Buffer);
+                    }
+                    self.waiting.push(start, bytes);
+                }
+                service.serve(now, bytes)
+            }
+            Service::Trace(service) => {
+                let Some(start) = service.start(now) else {
+                    return Verdict::Drop(DropReason::Exhausted);
+                };
+                if !self.waiting.has_room(now, start, bytes) {
+                    return Verdict::Drop(DropReason::Buffer);
+                }
+                let Some(departs) = service.serve(bytes) else {
+                    return Verdict::Drop(DropReason::Exhausted);
+                };
+                self.waiting.push(start, bytes);
+                departs
+            }
+        };
+        Verdict::Pass { departs, arrives: self.delivery.arrival(departs) }
     }
 
-    /// What waits at `now`.
-    pub fn backlog(&mut self, _now: Picos) -> Backlog {
-        Backlog::default()
+    /// What waits at `now`, which must not be before the last arrival, nor a later arrival before it.
+    pub fn backlog(&mut self, now: Picos) -> Backlog {
+        self.waiting.backlog(now)
     }
 
-    /// Bytes the link could have served in `[from, to)`; `None` when unlimited.
-    pub fn offered_bytes(&self, _from: Picos, _to: Picos) -> Option<f64> {
-        None
+    /// Bytes the link could have served in `(from, to]`; `None` when unlimited. For a trace: 1504 times the number of
+    /// opportunities with `from` < time <= `to`, so that adjacent intervals add up and a whole period from 0 counts every
+    /// line once.
+    pub fn offered_bytes(&self, from: Picos, to: Picos) -> Option<f64> {
+        match &self.service {
+            Service::Unlimited => None,
+            Service::Constant(service) => Some(service.offered_bytes(from, to)),
+            Service::Trace(service) => Some(service.offered_bytes(from, to)),
+        }
     }
 
     /// Whether packets arrive in the order they entered.
     pub fn keeps_order(&self) -> bool {
-        true
+        self.keeps_order
     }
 
     /// Propagation delay, ps.
     pub fn delay_ps(&self) -> Picos {
-        self.spec.delay_ps
+        self.delivery.delay_ps()
     }
 }
