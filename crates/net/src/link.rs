@@ -60,6 +60,8 @@ pub struct Buffer {
 pub enum LossModel {
     /// Each packet independently with this probability.
     Bernoulli(f64),
+    /// Every n-th packet, n ≥ 1: the deterministic loss that square-root laws are derived for.
+    Periodic(u64),
     /// Two states; the transition is drawn before each packet, then the loss with the state's probability.
     GilbertElliott {
         /// P(good → bad) per packet.
@@ -162,6 +164,9 @@ impl LinkSpec {
         match self.loss {
             None => {}
             Some(LossModel::Bernoulli(p)) => probability("loss", p)?,
+            Some(LossModel::Periodic(every)) => {
+                in_range("loss.every", every as f64, "a whole number from 1", every > 0)?;
+            }
             Some(LossModel::GilbertElliott { p, r, loss_bad, loss_good }) => {
                 probability("loss.p", p)?;
                 probability("loss.r", r)?;

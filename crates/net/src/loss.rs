@@ -12,18 +12,28 @@ pub(crate) struct Loss {
     model: LossModel,
     /// In the bad state of the two-state model. A link starts in the good one.
     bad: bool,
+    /// Packets since the last periodic loss.
+    since: u64,
     random: RandomStream,
 }
 
 impl Loss {
     pub(crate) fn new(model: LossModel, seed: u64, stream: u64) -> Self {
-        Self { model, bad: false, random: RandomStream::new(seed, stream, Purpose::Loss) }
+        Self { model, bad: false, since: 0, random: RandomStream::new(seed, stream, Purpose::Loss) }
     }
 
     /// Whether the next packet is lost.
     pub(crate) fn on_packet(&mut self) -> bool {
         match self.model {
             LossModel::Bernoulli(probability) => self.random.chance(probability),
+            LossModel::Periodic(every) => {
+                self.since += 1;
+                let lost = self.since >= every;
+                if lost {
+                    self.since = 0;
+                }
+                lost
+            }
             LossModel::GilbertElliott { p, r, loss_bad, loss_good } => {
                 let turns = self.random.chance(if self.bad { r } else { p });
                 self.bad ^= turns;
@@ -46,6 +56,12 @@ mod tests {
 
     fn fraction(lost: &[bool]) -> f64 {
         lost.iter().filter(|&&lost| lost).count() as f64 / lost.len() as f64
+    }
+
+    #[test]
+    fn periodic_loss_takes_every_nth() {
+        let lost = losses(LossModel::Periodic(4), 1);
+        assert_eq!(lost[..9], [false, false, false, true, false, false, false, true, false]);
     }
 
     #[test]
