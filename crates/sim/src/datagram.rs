@@ -159,7 +159,6 @@ impl DatagramSender {
             prior_in_flight,
             newest: Some(sending.stamp),
             flags: AckSample::CUMULATIVE | if limited { AckSample::CWND_LIMITED } else { 0 },
-            ..AckFacts::default()
         };
         let mut sample = self.host.sample(now, &facts);
         meter.on_rtt(now, sample.rtt_ns);

@@ -253,7 +253,8 @@ impl Engine {
             events: self.handled,
             packets: self.recorder.delivered,
             cpu_s: 0.0,
-            bytes_per_flow: 0.0,
+            bytes_per_flow: self.flows.iter().map(Flow::state_bytes).sum::<usize>() as f64
+                / self.flows.len().max(1) as f64,
         };
         self.recorder.finish(self.flows, self.links, &in_flight, engine)
     }

@@ -213,6 +213,20 @@ impl Flow {
         self.host().map_or_else(SendCounters::default, |(host, _)| host.counters)
     }
 
+    /// State held, bytes: everything but the records of packets in flight and the recorder's series.
+    pub(crate) fn state_bytes(&self) -> usize {
+        let ends = match &self.ends {
+            Ends::Waiting(_) => 0,
+            Ends::Tcp(..) => size_of::<TcpSender>(),
+            Ends::Datagram(..) => size_of::<DatagramSender>(),
+        };
+        let meter = &self.meter;
+        let measured =
+            meter.rtt.heap_bytes() + meter.queueing.heap_bytes() + meter.signal.heap_bytes();
+        let paths = (self.forward.len() + self.reverse.len()) * size_of::<u32>();
+        size_of::<Self>() + ends + measured + paths
+    }
+
     pub(crate) fn data_bytes(&self) -> u64 {
         u64::from(self.spec.packets.data_bytes)
     }

@@ -122,6 +122,6 @@ pub struct EngineStats {
     pub packets: u64,
     /// CPU time of the event loop, s. The one number here that differs between two equal runs.
     pub cpu_s: f64,
-    /// Bytes of state held per flow, packets in flight apart.
+    /// Bytes of state held per flow, apart from packets in flight, the time series and the controller's own.
     pub bytes_per_flow: f64,
 }

@@ -86,6 +86,12 @@ impl Distribution {
         self.histogram.add(value);
     }
 
+    /// Memory it holds beyond its own size, bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let octaves = &self.histogram.octaves;
+        octaves.len() * size_of::<usize>() + octaves.iter().flatten().count() * STEPS * 4
+    }
+
     /// Summary of the samples times `scale`; `None` without samples.
     pub(crate) fn stats(&self, scale: f64) -> Option<Stats> {
         if self.count == 0 {
@@ -171,6 +177,11 @@ impl SignalDelay {
         }
         self.steps[delay as usize] += 1;
         self.steps[end] -= 1;
+    }
+
+    /// Memory it holds beyond its own size, bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.steps.capacity() * size_of::<i64>()
     }
 
     /// 95th percentile, ms: element floor(0.95 n) of the sorted values.

@@ -23,7 +23,8 @@ fn reno_and_cubic_agree_with_linux() {
         let forward = LinkSpec { buffer: limited, ..bottleneck(20e6, 0.0, 0) };
         let profile = (name == "cubic").then_some("linux");
         let mut flow = tcp(registered(name, profile, &[]));
-        flow.stack = Stack::Tcp(TcpOptions { delayed_ack_ps: Some(40 * MS), ..TcpOptions::default() });
+        flow.stack =
+            Stack::Tcp(TcpOptions { delayed_ack_ps: Some(40 * MS), ..TcpOptions::default() });
         flow.packets = PacketSizes { data_bytes: 1514, header_bytes: 66, ack_bytes: 66 };
         let outcome = run_checked(plan(vec![forward, delay(40.0)], vec![flow], 30.0, 7.5));
         let flow = &outcome.flows[0];

@@ -68,7 +68,9 @@ pub fn tcp(controller: ControllerFactory) -> FlowPlan {
 }
 
 /// A factory for a controller made by the test itself.
-pub fn made<C: Controller + 'static>(make: impl FnOnce(&PathInfo) -> C + Send + 'static) -> ControllerFactory {
+pub fn made<C: Controller + 'static>(
+    make: impl FnOnce(&PathInfo) -> C + Send + 'static,
+) -> ControllerFactory {
     Box::new(move |path| Box::new(make(path)))
 }
 

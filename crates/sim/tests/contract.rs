@@ -1,0 +1,168 @@
+//! The simulator keeps the host's side of the controller contract (`paceline_cc::controller`).
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use common::*;
+use paceline_cc::{Ack, Control, Controller, Loss, Needs, PathInfo, Sent, Timeout};
+use paceline_net::LossModel;
+use paceline_sim::{DatagramOptions, PlanError, Stack, TcpOptions, run};
+
+/// What a controller was told, in order.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    Ack { now: u64, in_flight: u64, delivered_total: u64 },
+    Loss { now: u64 },
+    Timeout { now: u64 },
+    Send { now: u64, in_flight: u64, cwnd: u64 },
+    Timer { now: u64, due: u64 },
+}
+
+/// A paced window that halves on loss and keeps a diary.
+struct Witness {
+    diary: Arc<Mutex<Vec<Told>>>,
+    control: Control,
+    timer_every_ns: u64,
+}
+
+impl Witness {
+    fn write(&self, told: Told) {
+        self.diary.lock().unwrap().push(told);
+    }
+}
+
+impl Controller for Witness {
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.control.cwnd_bytes += 100;
+        let (now, in_flight) = (ack.now_ns, ack.in_flight_bytes);
+        self.write(Told::Ack { now, in_flight, delivered_total: ack.delivered_total_bytes });
+    }
+    fn on_loss(&mut self, loss: &Loss) {
+        if loss.starts_episode() {
+            self.control.cwnd_bytes = (self.control.cwnd_bytes / 2).max(3000);
+        }
+        self.write(Told::Loss { now: loss.now_ns });
+    }
+    fn on_rto(&mut self, timeout: &Timeout) {
+        self.write(Told::Timeout { now: timeout.now_ns });
+    }
+    fn on_send(&mut self, sent: &Sent) {
+        let cwnd = self.control.cwnd_bytes;
+        self.write(Told::Send { now: sent.now_ns, in_flight: sent.in_flight_bytes, cwnd });
+    }
+    fn on_timer(&mut self, now_ns: u64) {
+        self.write(Told::Timer { now: now_ns, due: self.control.next_timer_ns });
+        self.control.next_timer_ns += self.timer_every_ns;
+    }
+    fn control(&self) -> Control {
+        self.control
+    }
+}
+
+const RATE_BYTES_PER_S: u64 = 5_000_000;
+const TIMER_NS: u64 = 7_000_000;
+
+fn diary(stack: Stack) -> Vec<Told> {
+    let diary = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&diary);
+    let lossy = paceline_net::LinkSpec {
+        loss: Some(LossModel::Bernoulli(0.01)),
+        ..bottleneck(30e6, 10.0, 40)
+    };
+    let mut flow = tcp(made(move |_: &PathInfo| Witness {
+        diary: shared,
+        control: Control {
+            pacing_bytes_per_s: RATE_BYTES_PER_S,
+            next_timer_ns: TIMER_NS,
+            ..Control::window(30_000)
+        },
+        timer_every_ns: TIMER_NS,
+    }));
+    flow.stack = stack;
+    flow.needs = Needs::PACING.and(Needs::SEND_EVENTS).and(Needs::TIMERS);
+    run_checked(plan(vec![lossy, delay(10.0)], vec![flow], 10.0, 0.0));
+    Arc::try_unwrap(diary).unwrap().into_inner().unwrap()
+}
+
+fn stacks() -> [Stack; 2] {
+    [Stack::Tcp(TcpOptions::default()), Stack::Datagram(DatagramOptions::default())]
+}
+
+#[test]
+fn time_never_decreases_and_a_loss_precedes_its_ack() {
+    for stack in stacks() {
+        let diary = diary(stack);
+        let time = |told: &Told| match *told {
+            Told::Ack { now, .. } | Told::Loss { now } | Told::Timeout { now } => now,
+            Told::Send { now, .. } | Told::Timer { now, .. } => now,
+        };
+        assert!(diary.windows(2).all(|pair| time(&pair[0]) <= time(&pair[1])));
+        let losses = diary.windows(2).filter(|pair| matches!(pair[0], Told::Loss { .. }));
+        let followed = losses.map(|pair| match (pair[0], pair[1]) {
+            (Told::Loss { now: lost }, Told::Ack { now, .. }) => lost == now,
+            _ => false,
+        });
+        let followed: Vec<bool> = followed.collect();
+        assert!(followed.len() > 20, "losses happened");
+        assert!(followed.iter().all(|f| *f), "each loss is followed by the ACK that told it");
+    }
+}
+
+#[test]
+fn the_window_and_the_pacer_are_obeyed() {
+    for stack in stacks() {
+        let diary = diary(stack);
+        let mut last = None;
+        let (mut full, mut beyond) = (0, 0);
+        for told in &diary {
+            let Told::Send { now, in_flight, cwnd } = *told else { continue };
+            if in_flight > cwnd {
+                beyond += 1;
+            }
+            full += u32::from(in_flight + 1500 > cwnd);
+            if let Some(before) = last.replace(now) {
+                // 1500 bytes at 5 MB/s: 300 us, less the rounding to whole nanoseconds.
+                assert!(now - before >= 299_999, "paced: {before} {now}");
+            }
+        }
+        assert!(full > 100, "the window was the limit at times");
+        // Exempt: the first retransmission of an episode.
+        let episodes = diary.iter().filter(|t| matches!(t, Told::Loss { .. })).count();
+        assert!(beyond <= episodes, "{beyond} sent beyond the window in {episodes} losses");
+    }
+}
+
+#[test]
+fn timers_come_at_their_time_and_totals_only_grow() {
+    for stack in stacks() {
+        let (mut timers, mut total) = (0, 0);
+        for told in diary(stack) {
+            match told {
+                Told::Timer { now, due } => {
+                    assert_eq!(now, due);
+                    timers += 1;
+                }
+                Told::Ack { delivered_total, in_flight, .. } => {
+                    assert!(delivered_total > total && in_flight < 1 << 30);
+                    total = delivered_total;
+                }
+                _ => {}
+            }
+        }
+        // Every 7 ms over 10 s, less the handshake.
+        assert!((1420..=1428).contains(&timers), "{timers}");
+    }
+}
+
+#[test]
+fn what_a_host_cannot_give_is_refused_by_name() {
+    let mut flow = tcp(registered("window", None, &[]));
+    flow.needs = Needs::INT.and(Needs::PACING).and(Needs::ONE_WAY_DELAY);
+    let error = run(plan(vec![delay(1.0), delay(1.0)], vec![flow], 1.0, 0.0)).unwrap_err();
+    assert!(matches!(error, PlanError::Needs { .. }));
+    assert_eq!(
+        error.to_string(),
+        "controller `test` of flow `flow` needs int, one-way-delay, which the tcp endpoint does not provide"
+    );
+}
