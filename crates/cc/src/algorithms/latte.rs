@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::{pacing_rate, packet_size, window_bytes};
+use super::{MAX_WINDOW_PACKETS, pacing_rate, packet_size, window_bytes};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, Loss, PathInfo, Timeout};
 use crate::filters::{WindowedMax, WindowedMin};
