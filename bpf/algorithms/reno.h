@@ -14,6 +14,8 @@
 #define RENO_MAX_BYTES ((cc_u64)1 << 46)
 #define RENO_MAX_PACKET_BYTES ((cc_u64)1 << 16)
 #define RENO_SECOND_NS 1000000000ull
+/* An initial threshold of this many packets means none. */
+#define RENO_NO_SSTHRESH_PACKETS 1000000000ull
 
 struct reno_params {
 	cc_u64 initial_window_packets; /* 0 = as the host starts */
@@ -49,8 +51,9 @@ static inline void reno_init(struct reno *reno, const struct cc_path *path, cons
 
 	reno->packet_bytes = cc_min(cc_max(path->packet_bytes, 1), RENO_MAX_PACKET_BYTES);
 	reno->initial_window_bytes = cc_min(window, 1 << 24) * reno->packet_bytes;
-	reno->ssthresh_bytes =
-		cc_min(cc_min(params->initial_ssthresh_packets, 1 << 30) * reno->packet_bytes, RENO_MAX_BYTES);
+	reno->ssthresh_bytes = RENO_MAX_BYTES;
+	if (params->initial_ssthresh_packets < RENO_NO_SSTHRESH_PACKETS)
+		reno->ssthresh_bytes = cc_min(params->initial_ssthresh_packets * reno->packet_bytes, RENO_MAX_BYTES);
 	reno_set_cwnd(reno, reno->initial_window_bytes);
 }
 

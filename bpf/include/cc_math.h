@@ -17,10 +17,4 @@ static inline cc_u64 cc_max(cc_u64 a, cc_u64 b)
 	return a > b ? a : b;
 }
 
-/* a + b, or `most` if that is smaller. Both addends are taken as at most `most`, which must not exceed 2^63. */
-static inline cc_u64 cc_add_capped(cc_u64 a, cc_u64 b, cc_u64 most)
-{
-	return cc_min(cc_min(a, most) + cc_min(b, most), most);
-}
-
 #endif

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use paceline_cc::{Kind, Needs, ParamError, PathInfo, registry};
+use paceline_cc::{
+    Ack, AckSample, Kind, Loss, Needs, ParamError, Params, PathInfo, Spec, Timeout, registry,
+};
 
 const PATH: PathInfo =
     PathInfo { now_ns: 0, packet_bytes: 1500, initial_window_packets: 10, seed: 1 };
@@ -75,7 +77,87 @@ fn every_range_can_be_built() {
     }
 }
 
-/// A row that changes nothing is a promise not kept: each differs from the default in some run.
+/// A row that changes nothing is a promise not kept: from the defaults, a profile or another choice, some value of every
+/// parameter changes what the controller does or shows.
+#[test]
+fn every_parameter_is_read() {
+    for spec in registry::all() {
+        let mut bases = vec![spec.params(None).unwrap()];
+        bases.extend(spec.profiles.iter().map(|p| spec.params(Some(p.name)).unwrap()));
+        for row in spec.params.iter().filter(|r| matches!(r.kind, Kind::Choice(_))) {
+            for word in 0..=row.max as u32 {
+                let mut params = spec.params(None).unwrap();
+                params.set(row.name, f64::from(word)).unwrap();
+                bases.push(params);
+            }
+        }
+        for row in spec.params {
+            let matters = bases.iter().any(|base| {
+                let usual = script(spec, base);
+                [row.min, row.max].iter().any(|value| {
+                    let mut params = base.clone();
+                    params.set(row.name, *value).unwrap();
+                    script(spec, &params) != usual
+                })
+            });
+            assert!(matters, "{}.{} changes nothing", spec.name, row.name);
+        }
+    }
+}
+
+/// What a controller says (window, rate, timeout, and bits of its fields) over 30 s of ACKs whose RTT rises and falls between
+/// 25 and 60 ms and jumps at times, with two losses and two timeouts.
+fn script(spec: &Spec, params: &Params) -> Vec<u64> {
+    let mut controller = (spec.build)(params, &PATH);
+    let mut fields = vec![0.0; spec.fields.len()];
+    let mut said = Vec::new();
+    for n in 0..6000_u64 {
+        let now_ns = (n + 20) * 5_000_000;
+        let (phase, flags) = (n % 400, AckSample::CWND_LIMITED);
+        let jump_ns = if n % 97 < 3 { 40_000_000 } else { 0 };
+        let rtt_ns = 25_000_000 + phase.min(400 - phase) * 175_000 + jump_ns;
+        let delivered = (n + 1) * 3000;
+        match n {
+            2200 | 2210 => controller.on_loss(&Loss {
+                now_ns,
+                newest_lost_sent_ns: now_ns - 1000,
+                prior_in_flight_bytes: 60_000,
+                lost_packets: 1,
+                flags: Loss::EPISODE_START,
+                ..Loss::default()
+            }),
+            4000 | 4001 => controller.on_rto(&Timeout {
+                now_ns,
+                in_flight_bytes: 60_000,
+                consecutive: (n - 3999) as u32,
+                ..Timeout::default()
+            }),
+            _ => {}
+        }
+        let sample = AckSample {
+            now_ns,
+            acked_bytes: 3000,
+            acked_packets: 2,
+            rtt_ns,
+            srtt_ns: rtt_ns,
+            min_rtt_ns: 25_000_000,
+            sent_ns: now_ns - rtt_ns,
+            delivered_bytes: 30_000,
+            interval_ns: rtt_ns,
+            delivered_total_bytes: delivered,
+            prior_delivered_total_bytes: delivered.saturating_sub(30_000),
+            flags,
+            ..AckSample::default()
+        };
+        controller.on_ack(&Ack { sample, hops: &[] });
+        let control = controller.control();
+        controller.observe(&mut fields);
+        said.extend([control.cwnd_bytes, control.pacing_bytes_per_s, control.timeout_ns]);
+        said.extend(fields.iter().map(|v| v.to_bits()));
+    }
+    said
+}
+
 #[test]
 fn values_outside_the_range_are_refused_with_the_range() {
     for spec in registry::all() {

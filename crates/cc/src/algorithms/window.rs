@@ -1,8 +1,9 @@
 //! A fixed window: the contest's part A, and the simplest controller there is.
 
+use super::{packet_size, window_bytes};
 use crate::controller::{Control, Controller, Needs};
 use crate::event::{Ack, Loss, PathInfo, Timeout};
-use crate::registry::{Kind, Param, Params, Spec};
+use crate::registry::{Param, Params, Spec};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -10,33 +11,40 @@ pub(crate) static SPEC: Spec = Spec {
     title: "Fixed window",
     source: "CS 244 congestion-control contest (Kumar 2017), part A",
     needs: Needs::NONE,
-    params: &[Param {
-        name: "packets",
-        kind: Kind::Integer,
-        unit: "packets",
-        default: 12.0,
-        min: 1.0,
-        max: 10_000_000.0,
-        doc: "window w; 12 is the contest's best",
-    }],
+    params: &[Param::integer(
+        "packets",
+        "packets",
+        12.0,
+        (1.0, 10_000_000.0),
+        "window w; 12 is the contest's best",
+    )],
     profiles: &[],
     fields: &[],
     build,
 };
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
-    Box::new(Window { cwnd_bytes: params.get("packets") as u64 * u64::from(path.packet_bytes) })
+    Box::new(Window { packets: params.get("packets"), packet_bytes: packet_size(path) })
 }
 
 struct Window {
-    cwnd_bytes: u64,
+    packets: f64,
+    packet_bytes: f64,
 }
 
 impl Controller for Window {
     fn on_ack(&mut self, _ack: &Ack<'_>) {}
+
     fn on_loss(&mut self, _loss: &Loss) {}
+
     fn on_rto(&mut self, _timeout: &Timeout) {}
+
+    fn on_path_change(&mut self, path: &PathInfo) {
+        self.packet_bytes = packet_size(path);
+    }
+
     fn control(&self) -> Control {
-        Control { timeout_ns: 1_000_000_000, ..Control::window(self.cwnd_bytes) }
+        let window = window_bytes(self.packets, self.packet_bytes);
+        Control { timeout_ns: 1_000_000_000, ..Control::window(window) }
     }
 }

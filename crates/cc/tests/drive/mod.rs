@@ -1,0 +1,231 @@
+//! Turns bytes into a controller, its parameters and a hostile sequence of events, and checks what must hold after each.
+//!
+//! A fuzz target includes this file by path and calls [`any`] with its input; the property test feeds it random bytes.
+//! Whatever the host gets wrong except the order of time may appear: zero and enormous RTTs, ACKs of nothing or of more
+//! than was ever sent, losses of packets from the future, storms of timeouts, another packet size, hours of silence.
+
+use paceline_cc::{
+    Ack, AckSample, Control, Controller, IntHop, Kind, Loss, Params, PathInfo, Resume, Sent, Spec,
+    Timeout, Undo, registry,
+};
+
+/// Reads numbers off a byte string; zeros when it has ended.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        usize::from(self.byte()) % n
+    }
+
+    /// A number of any magnitude, small ones and powers of two being likely.
+    fn number(&mut self) -> u64 {
+        let high_bits = u64::from_le_bytes(std::array::from_fn(|_| self.byte()));
+        match self.below(4) {
+            0 => 0,
+            1 => u64::from(self.byte()),
+            2 => high_bits >> self.below(64),
+            _ => u64::MAX >> self.below(64),
+        }
+    }
+
+    /// A duration from nothing to hours, ns.
+    fn duration_ns(&mut self) -> u64 {
+        let base = u64::from(self.byte());
+        base * [0, 1, 1_000, 100_000, 1_000_000, 20_000_000, 1_000_000_000, 100_000_000_000]
+            [self.below(8)]
+    }
+}
+
+/// Interprets `bytes` as controller, parameters, path and events. Panics where a controller breaks its word.
+pub fn any(bytes: &[u8]) {
+    let specs = registry::all();
+    let mut bytes = Bytes(bytes);
+    let spec = specs[bytes.below(specs.len())];
+    one(spec, bytes.0);
+}
+
+/// The same for one algorithm.
+pub fn one(spec: &'static Spec, bytes: &[u8]) {
+    let mut bytes = Bytes(bytes);
+    let params = params(spec, &mut bytes);
+    let mut path = path(0, &mut bytes);
+    let mut controller = (spec.build)(&params, &path);
+    let mut totals = Totals::default();
+    let mut fields = vec![0.0; spec.fields.len()];
+    check(spec, controller.as_ref(), &path, &mut fields);
+    while !bytes.0.is_empty() {
+        totals.now_ns = totals.now_ns.saturating_add(bytes.duration_ns());
+        event(controller.as_mut(), &mut path, &mut totals, &mut bytes);
+        check(spec, controller.as_ref(), &path, &mut fields);
+    }
+}
+
+/// What a host counts.
+#[derive(Default)]
+struct Totals {
+    now_ns: u64,
+    delivered_bytes: u64,
+    min_rtt_ns: u64,
+}
+
+/// What holds at any time.
+fn check(spec: &Spec, controller: &dyn Controller, path: &PathInfo, fields: &mut [f64]) {
+    let control = controller.control();
+    let name = spec.name;
+    assert!(control.cwnd_bytes >= u64::from(path.packet_bytes.max(1)), "{name}: {control:?}");
+    assert!(control.cwnd_bytes < 1 << 62, "{name}: {control:?}");
+    let pacing = control.pacing_bytes_per_s;
+    assert!(pacing > 0 && (pacing == Control::UNPACED || pacing < 1 << 62), "{name}: {control:?}");
+    controller.observe(fields);
+    assert!(fields.iter().all(|v| !v.is_infinite()), "{name}: {fields:?}");
+    assert_eq!(control, controller.control(), "{name}: changed without an event");
+}
+
+/// A profile or the defaults, then some parameters at or between the ends of their ranges.
+fn params(spec: &'static Spec, bytes: &mut Bytes) -> Params {
+    let profile = spec.profiles.get(bytes.below(spec.profiles.len() + 1)).map(|p| p.name);
+    let mut params = spec.params(profile).expect("a registered profile is valid");
+    for row in spec.params {
+        let share = match bytes.below(8) {
+            0 => 0.0,
+            1 => 1.0,
+            2 => f64::from(bytes.byte()) / 255.0,
+            _ => continue,
+        };
+        let value = row.min + share * (row.max - row.min);
+        let whole = matches!(row.kind, Kind::Integer | Kind::Bool | Kind::Choice(_));
+        let value = if whole { value.round() } else { value };
+        params.set(row.name, value).expect("within the range");
+    }
+    params
+}
+
+fn path(now_ns: u64, bytes: &mut Bytes) -> PathInfo {
+    PathInfo {
+        now_ns,
+        packet_bytes: [1, 64, 1500, 1504, 9000, 65535, 0][bytes.below(7)],
+        initial_window_packets: [10, 0, 1, 2, 100, u32::MAX][bytes.below(6)],
+        seed: u64::from(bytes.byte()),
+    }
+}
+
+fn event(
+    controller: &mut dyn Controller,
+    path: &mut PathInfo,
+    totals: &mut Totals,
+    bytes: &mut Bytes,
+) {
+    let now_ns = totals.now_ns;
+    match bytes.below(16) {
+        0 => controller.on_loss(&loss(now_ns, bytes)),
+        1 => {
+            for consecutive in 1..=1 + bytes.below(8) as u32 {
+                let in_flight_bytes = bytes.number();
+                controller.on_rto(&Timeout { now_ns, in_flight_bytes, consecutive, reserved: 0 });
+            }
+        }
+        2 => {
+            let started_ns = now_ns.saturating_sub(bytes.duration_ns());
+            controller.on_spurious_loss(&Undo { now_ns, started_ns });
+        }
+        3 => controller.on_resume(&Resume { now_ns, idle_ns: bytes.duration_ns() }),
+        4 => {
+            *path = self::path(now_ns, bytes);
+            controller.on_path_change(path);
+        }
+        5 => {
+            let (bytes, in_flight_bytes) = (bytes.number(), bytes.number());
+            controller.on_send(&Sent { now_ns, bytes, in_flight_bytes });
+        }
+        6 => controller.on_timer(now_ns),
+        7 => controller.on_ack(&Ack { sample: hostile_ack(now_ns, bytes), hops: &[] }),
+        8 => {
+            let hop = IntHop {
+                hop_id: bytes.number(),
+                queue_bytes: bytes.number(),
+                tx_bytes: bytes.number(),
+                timestamp_ns: bytes.number(),
+                link_bytes_per_s: bytes.number(),
+            };
+            let sample = plausible_ack(path, totals, bytes);
+            controller.on_ack(&Ack { sample, hops: &[hop, hop] });
+        }
+        _ => controller.on_ack(&Ack { sample: plausible_ack(path, totals, bytes), hops: &[] }),
+    }
+}
+
+fn loss(now_ns: u64, bytes: &mut Bytes) -> Loss {
+    Loss {
+        now_ns,
+        lost_bytes: bytes.number(),
+        newest_lost_sent_ns: now_ns.saturating_sub(bytes.duration_ns()),
+        in_flight_bytes: bytes.number(),
+        prior_in_flight_bytes: bytes.number(),
+        lost_packets: bytes.number() as u32,
+        flags: u32::from(bytes.byte()) & Loss::EPISODE_START,
+    }
+}
+
+/// What a sane host could say.
+fn plausible_ack(path: &PathInfo, totals: &mut Totals, bytes: &mut Bytes) -> AckSample {
+    let acked_packets = bytes.below(64) as u32;
+    let acked_bytes = u64::from(acked_packets) * u64::from(path.packet_bytes);
+    let prior = totals.delivered_bytes.saturating_sub(bytes.below(4) as u64 * acked_bytes);
+    totals.delivered_bytes += acked_bytes;
+    let rtt_ns = bytes.duration_ns().min(totals.now_ns);
+    if rtt_ns > 0 && (totals.min_rtt_ns == 0 || rtt_ns < totals.min_rtt_ns) {
+        totals.min_rtt_ns = rtt_ns;
+    }
+    let flight = u64::from(bytes.byte()) * u64::from(path.packet_bytes);
+    AckSample {
+        now_ns: totals.now_ns,
+        acked_bytes,
+        acked_packets,
+        ce_packets: acked_packets.min(bytes.below(32) as u32 / 28),
+        in_flight_bytes: flight,
+        prior_in_flight_bytes: flight + acked_bytes,
+        rtt_ns,
+        srtt_ns: rtt_ns,
+        min_rtt_ns: totals.min_rtt_ns,
+        sent_ns: totals.now_ns - rtt_ns,
+        delivered_bytes: totals.delivered_bytes - prior,
+        interval_ns: rtt_ns,
+        delivered_total_bytes: totals.delivered_bytes,
+        prior_delivered_total_bytes: prior,
+        tx_in_flight_bytes: flight,
+        flags: u32::from(bytes.byte()) & 31,
+        ..AckSample::default()
+    }
+}
+
+/// Anything but a time in the past.
+fn hostile_ack(now_ns: u64, bytes: &mut Bytes) -> AckSample {
+    AckSample {
+        now_ns,
+        acked_bytes: bytes.number(),
+        acked_packets: bytes.number() as u32,
+        ce_packets: bytes.number() as u32,
+        in_flight_bytes: bytes.number(),
+        prior_in_flight_bytes: bytes.number(),
+        rtt_ns: bytes.number(),
+        srtt_ns: bytes.number(),
+        min_rtt_ns: bytes.number(),
+        ack_delay_ns: bytes.number(),
+        one_way_delay_ns: bytes.number(),
+        sent_ns: bytes.number(),
+        delivered_bytes: bytes.number(),
+        interval_ns: bytes.number(),
+        delivered_total_bytes: bytes.number(),
+        prior_delivered_total_bytes: bytes.number(),
+        tx_in_flight_bytes: bytes.number(),
+        lost_since_sent_bytes: bytes.number(),
+        flags: bytes.number() as u32,
+        reserved: 0,
+    }
+}
