@@ -1,1 +1,3 @@
-//! stub
+//! From a scenario file to validated types, to a run in a world, to a record on disk.
+
+pub mod scenario;

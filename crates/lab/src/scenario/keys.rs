@@ -1,0 +1,704 @@
+//! Every key of a scenario, described once.
+//!
+//! These tables drive the reading (unknown keys, types, ranges, defaults), the JSON Schema and the reference page.
+
+use paceline_net::{PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
+
+use super::quantity::{self, BYTES, RATE, TIME, names, show, show_time};
+
+/// A table of the file: its keys and which of them exclude each other.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Heading in the reference, and name in the JSON Schema.
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub keys: &'static [Key],
+    /// Pairs of which at most one may be given.
+    pub exclusive: &'static [(&'static str, &'static str)],
+}
+
+/// A key of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub absent: Absent,
+    pub doc: &'static str,
+}
+
+/// What holds where a key is not given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Absent {
+    /// An error.
+    Required,
+    /// This value, written as in a file (text without its quotes).
+    Default(&'static str),
+    /// A rule that no single value expresses.
+    Rule(&'static str),
+}
+
+/// How a value is written, and its range.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Text,
+    Bool,
+    Whole {
+        min: i64,
+        max: i64,
+    },
+    Probability {
+        max: f64,
+    },
+    Time {
+        min: Picos,
+        max: Picos,
+    },
+    /// A time, or `false`.
+    TimeOrFalse {
+        min: Picos,
+        max: Picos,
+    },
+    /// A time, or a share of the base RTT.
+    TimeOrRtt {
+        max: Picos,
+    },
+    Rate {
+        min: f64,
+        max: f64,
+    },
+    RateOrUnlimited {
+        min: f64,
+        max: f64,
+    },
+    Bytes {
+        min: u64,
+        max: u64,
+    },
+    Packets {
+        min: u64,
+        max: u64,
+    },
+    Buffer,
+    Trace,
+    Table(&'static Table),
+    /// An array of tables, at least one.
+    Tables(&'static Table),
+    /// A table whose `kind` picks its keys, or that word alone where nothing more is needed.
+    Variants(&'static Variants),
+    /// A probability, or such a table.
+    ProbabilityOr {
+        max: f64,
+        or: &'static Variants,
+    },
+    Controller,
+}
+
+/// The words a `kind` may be.
+#[derive(Debug)]
+pub(crate) struct Variants {
+    pub name: &'static str,
+    pub list: &'static [Variant],
+    /// Known words that nothing stands behind yet, and why.
+    pub unavailable: &'static [(&'static str, &'static str)],
+    /// Whether the word alone will do.
+    pub bare: bool,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    pub name: &'static str,
+    pub table: &'static Table,
+}
+
+impl Table {
+    pub fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+impl Variants {
+    pub fn words(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+        self.list.iter().map(|v| v.name)
+    }
+
+    fn allowed(&self) -> String {
+        let words: Vec<&str> = self.words().collect();
+        words.join(", ")
+    }
+}
+
+impl Kind {
+    /// The key that a bare word in place of the table stands for.
+    pub fn shorthand(&self) -> Option<&'static str> {
+        match self {
+            Self::Controller => Some("name"),
+            Self::Variants(variants) if variants.bare => Some("kind"),
+            _ => None,
+        }
+    }
+
+    /// The keys of the table, or of each table of the array.
+    pub fn table(&self) -> Option<&'static Table> {
+        match self {
+            Self::Table(table) | Self::Tables(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The allowed values, as errors, the schema and the reference show them.
+    pub fn allowed(&self) -> String {
+        match self {
+            Self::Text => format!("text of 1 to {MAX_TEXT} characters, none a control character"),
+            Self::Bool => "true, false".into(),
+            Self::Whole { min, max } => format!("a whole number, {min} to {max}"),
+            Self::Probability { max } => {
+                format!("0% to {}%, or a number 0 to {max}", show_percent(*max))
+            }
+            Self::Time { min, max } => time_range(*min, *max),
+            Self::TimeOrFalse { min, max } => format!("{}; or false", time_range(*min, *max)),
+            Self::TimeOrRtt { max } => format!(
+                "{}; or 0% rtt to {}% rtt",
+                time_range(0, *max),
+                show_percent(quantity::MAX_RTT_SHARE)
+            ),
+            Self::Rate { min, max } => rate_range(*min, *max),
+            Self::RateOrUnlimited { min, max } => {
+                format!("{}; or \"unlimited\"", rate_range(*min, *max))
+            }
+            Self::Bytes { min, max } => format!(
+                "{} to {} (units: {})",
+                show(*min as f64, &BYTES),
+                show(*max as f64, &[BYTES[0], BYTES[1], BYTES[3], BYTES[5]]),
+                names(&BYTES)
+            ),
+            Self::Packets { min, max } => format!("{min} packets to {max} packets"),
+            Self::Buffer => "\"1 BDP\", \"500 packets\", \"64 KiB\", \"10 ms\" or \"unlimited\" \
+                (0.0001 to 10000 BDP, 1 to 1000000000 packets, 1 B to 1000 GB, 1 us to 1000 s)"
+                .into(),
+            Self::Trace => "the path of a trace file, \"synth:NAME\" or \"synth:NAME:SEED\"".into(),
+            Self::Table(table) => format!("a table with {}", key_names(table)),
+            Self::Tables(table) => {
+                format!("an array of at least one table with {}", key_names(table))
+            }
+            Self::Variants(variants) => variants.allowed(),
+            Self::ProbabilityOr { max, or } => format!(
+                "{}; or a table with kind = {}",
+                Self::Probability { max: *max }.allowed(),
+                or.allowed()
+            ),
+            Self::Controller => {
+                "\"NAME\", \"NAME:PROFILE\", \"NAME,KEY=VALUE\" or a table with name".into()
+            }
+        }
+    }
+}
+
+fn show_percent(fraction: f64) -> f64 {
+    (fraction * 1e6).round() / 1e4
+}
+
+fn time_range(min: Picos, max: Picos) -> String {
+    let (min, max) = (show_time(min as f64), show_time(max as f64));
+    format!("{min} to {max} (units: {})", names(&TIME))
+}
+
+fn rate_range(min: f64, max: f64) -> String {
+    format!("{} to {} (units: {})", show(min, &RATE), show(max, &RATE), names(&RATE))
+}
+
+fn key_names(table: &Table) -> String {
+    table.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Longest title or name, characters.
+pub(crate) const MAX_TEXT: usize = 200;
+/// Most flows in a run.
+pub(crate) const MAX_FLOWS: i64 = 1_000_000;
+/// Most samples in a time series.
+pub(crate) const MAX_SAMPLES: u64 = 10_000_000;
+
+const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
+    Key { name, kind, absent, doc }
+}
+
+use Absent::{Default, Required, Rule};
+
+const DAY: Picos = 86_400 * PS_PER_S;
+const RUN_TIME: Kind = Kind::Time { min: 0, max: 30 * DAY };
+const DELAY: Kind = Kind::Time { min: 0, max: 1000 * PS_PER_S };
+const RATE_RANGE: Kind = Kind::RateOrUnlimited { min: 1.0, max: 1e14 };
+/// A cap becomes whole bytes/s.
+const CAP: Kind = Kind::Rate { min: 8.0, max: 1e14 };
+const PROBABILITY: Kind = Kind::Probability { max: 1.0 };
+const NOISE_TIME: Kind = Kind::TimeOrRtt { max: 10 * PS_PER_S };
+
+/// The whole file.
+pub(crate) static SCENARIO: Table = Table {
+    name: "scenario",
+    doc: "The whole file. Exactly one of `[link]` and `[[links]]` describes the network.",
+    keys: &[
+        key("title", Kind::Text, Rule("the file's name"), "One line that says what the run shows."),
+        key("duration", Kind::Time { min: PS_PER_US, max: 30 * DAY }, Required, "Simulated time."),
+        key(
+            "warmup",
+            RUN_TIME,
+            Default("0 s"),
+            "Statistics and rates cover `warmup` to `duration`; the default leaves the start of the flows in. Counters \
+             cover the whole run.",
+        ),
+        key(
+            "seed",
+            Kind::Whole { min: 0, max: i64::MAX },
+            Default("1"),
+            "Seed of every random draw: same file, same seed, same result.",
+        ),
+        key(
+            "sample",
+            Kind::Time { min: PS_PER_US, max: DAY },
+            Rule("duration / 1000, at least 1 ms, at most 1 s"),
+            "Distance of the samples in the time series.",
+        ),
+        key("packets", Kind::Table(&PACKETS), Default("{}"), "Sizes of the packets."),
+        key(
+            "link",
+            Kind::Table(&LINK),
+            Rule("`[[links]]` is required"),
+            "One bottleneck between all senders and all receivers; with `[topology]`, the bottleneck in it.",
+        ),
+        key(
+            "links",
+            Kind::Tables(&LINKS),
+            Rule("`[link]` is required"),
+            "Links between named nodes. Packets take the path of least delay (then fewest links, then the links given \
+             first).",
+        ),
+        key(
+            "topology",
+            Kind::Variants(&TOPOLOGY),
+            Rule("`[link]` alone joins senders and receivers"),
+            "A network made from `[link]`.",
+        ),
+        key("flows", Kind::Tables(&FLOW), Required, "Who sends."),
+    ],
+    exclusive: &[("link", "links")],
+};
+
+static PACKETS: Table = Table {
+    name: "packets",
+    doc: "Sizes on the wire, IP header included.",
+    keys: &[
+        key("data", Kind::Bytes { min: 64, max: 65_535 }, Default("1500 B"), "A full data packet."),
+        key(
+            "header",
+            Kind::Bytes { min: 0, max: 65_534 },
+            Rule("tcp: 52 B (IP 20, TCP 20, timestamps 12); datagram: 28 B (IP 20, UDP 8)"),
+            "Headers within a data packet: goodput counts the rest.",
+        ),
+        key(
+            "ack",
+            Kind::Bytes { min: 1, max: 65_535 },
+            Rule(
+                "tcp: 52 B (a header and nothing else); datagram: 40 B (headers, sequence number, time stamp)",
+            ),
+            "An ACK.",
+        ),
+    ],
+    exclusive: &[],
+};
+
+const NAME: Key = key(
+    "name",
+    Kind::Text,
+    Rule("`link-1`, `link-2`, … in order"),
+    "Name in the record; the other direction is `NAME-reverse`.",
+);
+const LINK_RATE: Key = key(
+    "rate",
+    RATE_RANGE,
+    Rule("exactly one of `rate` and `trace` is required"),
+    "Capacity; \"unlimited\" makes it a pure delay.",
+);
+const LINK_TRACE: Key = key(
+    "trace",
+    Kind::Trace,
+    Rule("exactly one of `rate` and `trace` is required"),
+    "Capacity over time as delivery opportunities of 1504 bytes. A path is relative to the scenario file, one given with \
+     `--set` to the current directory. `synth:NAME` is generated from the run's seed, `synth:NAME:SEED` from that seed.",
+);
+const ONCE: Key = key(
+    "once",
+    Kind::Bool,
+    Default("false"),
+    "The link is dead after the trace's last opportunity; otherwise the trace repeats.",
+);
+const LINK_DELAY: Key = key(
+    "delay",
+    DELAY,
+    Rule("exactly one of `delay` and `rtt` is required"),
+    "Propagation delay, one way.",
+);
+const LINK_RTT: Key = key(
+    "rtt",
+    DELAY,
+    Rule("exactly one of `delay` and `rtt` is required"),
+    "Propagation there and back: half of it each way.",
+);
+const BUFFER: Key = key(
+    "buffer",
+    Kind::Buffer,
+    Default("1 BDP"),
+    "How much may wait, the packet in service apart. BDP = rate x base RTT, with the longest base RTT (propagation there and \
+     back) of the flows that cross the link and the mean rate of a trace. A time limits the wait. Unlimited where the \
+     rate is.",
+);
+const QUEUE: Key =
+    key("queue", Kind::Variants(&QUEUES), Default("droptail"), "What decides who is dropped.");
+const LOSS: Key = key(
+    "loss",
+    Kind::ProbabilityOr { max: 0.99, or: &LOSSES },
+    Rule("none"),
+    "Random loss, before the queue.",
+);
+const NOISE: Key = key(
+    "noise",
+    Kind::Variants(&JITTERS),
+    Rule("none"),
+    "RTT noise: random delay in the ACK direction.",
+);
+const JITTER: Key = key(
+    "jitter",
+    Kind::Variants(&JITTERS),
+    Rule("none"),
+    "Random delay after the queue, in this direction.",
+);
+const REORDER: Key = key(
+    "reorder",
+    Kind::Table(&REORDERING),
+    Rule("none"),
+    "Some packets held back so that others overtake them.",
+);
+
+/// `[link]`.
+pub(crate) static LINK: Table = Table {
+    name: "link",
+    doc: "The bottleneck, recorded as `bottleneck`; its ACK direction is `bottleneck-reverse`.",
+    keys: &[
+        LINK_RATE,
+        LINK_TRACE,
+        ONCE,
+        LINK_DELAY,
+        LINK_RTT,
+        BUFFER,
+        QUEUE,
+        LOSS,
+        NOISE,
+        JITTER,
+        REORDER,
+        key(
+            "reverse",
+            Kind::Table(&REVERSE),
+            Rule("same delay, unlimited rate: never a bottleneck"),
+            "The ACK direction.",
+        ),
+    ],
+    exclusive: &[("rate", "trace"), ("rate", "once"), ("delay", "rtt")],
+};
+
+/// `[[links]]`.
+pub(crate) static LINKS: Table = Table {
+    name: "links",
+    doc: "A link in both directions between two nodes.",
+    keys: &[
+        NAME,
+        key("from", Kind::Text, Required, "Node at one end."),
+        key("to", Kind::Text, Required, "Node at the other end."),
+        LINK_RATE,
+        LINK_TRACE,
+        ONCE,
+        LINK_DELAY,
+        LINK_RTT,
+        BUFFER,
+        QUEUE,
+        LOSS,
+        NOISE,
+        JITTER,
+        REORDER,
+        key(
+            "reverse",
+            Kind::Table(&REVERSE),
+            Rule("same rate, delay and buffer, no impairments"),
+            "The direction from `to` to `from`; what it does not say is as in the other direction, impairments apart.",
+        ),
+    ],
+    exclusive: &[("rate", "trace"), ("rate", "once"), ("delay", "rtt")],
+};
+
+/// `reverse`.
+pub(crate) static REVERSE: Table = Table {
+    name: "reverse",
+    doc: "The other direction of a link.",
+    keys: &[
+        key("rate", RATE_RANGE, Rule("see `reverse`"), "Capacity."),
+        key("trace", Kind::Trace, Rule("see `reverse`"), "Capacity over time, as in a link."),
+        ONCE,
+        key("delay", DELAY, Rule("that of the other direction"), "Propagation delay."),
+        key(
+            "buffer",
+            Kind::Buffer,
+            Rule("1 BDP where this table gives a rate or a trace, otherwise see `reverse`"),
+            "How much may wait.",
+        ),
+        LOSS,
+        JITTER,
+        REORDER,
+    ],
+    exclusive: &[("rate", "trace"), ("rate", "once")],
+};
+
+static EMPTY: Table = Table { name: "", doc: "", keys: &[], exclusive: &[] };
+static QUEUES: Variants = Variants {
+    name: "queue",
+    list: &[Variant { name: "droptail", table: &EMPTY }],
+    unavailable: &[
+        ("codel", AQM),
+        ("fq_codel", AQM),
+        ("fq", AQM),
+        ("cobalt", AQM),
+        ("cake", AQM),
+        ("pie", AQM),
+        ("dualpi2", AQM),
+        ("red", AQM),
+        ("drophead", AQM),
+    ],
+    bare: true,
+};
+const AQM: &str = "is not available yet";
+
+static LOSSES: Variants = Variants {
+    name: "loss",
+    list: &[
+        Variant { name: "bernoulli", table: &BERNOULLI },
+        Variant { name: "gilbert-elliott", table: &GILBERT_ELLIOTT },
+    ],
+    unavailable: &[],
+    bare: false,
+};
+static BERNOULLI: Table = Table {
+    name: "loss: bernoulli",
+    doc: "Each packet on its own.",
+    keys: &[key(
+        "probability",
+        Kind::Probability { max: 0.99 },
+        Required,
+        "Probability that a packet is lost.",
+    )],
+    exclusive: &[],
+};
+static GILBERT_ELLIOTT: Table = Table {
+    name: "loss: gilbert-elliott",
+    doc: "Bursts: a good and a bad state, the change drawn before each packet.",
+    keys: &[
+        key("p", PROBABILITY, Required, "Probability of going from good to bad."),
+        key("r", PROBABILITY, Required, "Probability of going from bad to good."),
+        key("loss_bad", PROBABILITY, Default("100%"), "Loss probability in the bad state."),
+        key("loss_good", PROBABILITY, Default("0%"), "Loss probability in the good state."),
+    ],
+    exclusive: &[],
+};
+
+static JITTERS: Variants = Variants {
+    name: "noise and jitter",
+    list: &[Variant { name: "exponential", table: &EXPONENTIAL }],
+    unavailable: &[],
+    bare: false,
+};
+static EXPONENTIAL: Table = Table {
+    name: "noise and jitter: exponential",
+    doc: "Exponential delay per packet, drawn again while above `max`. `% rtt` is of the longest base RTT of the flows that \
+          cross the link.",
+    keys: &[
+        key("mean", NOISE_TIME, Required, "Mean before the bound."),
+        key(
+            "max",
+            Kind::TimeOrRtt { max: 100 * PS_PER_S },
+            Rule("10 times the mean"),
+            "Upper bound.",
+        ),
+        key(
+            "reorder",
+            Kind::Bool,
+            Default("false"),
+            "Packets may overtake each other; otherwise each waits for the one before.",
+        ),
+    ],
+    exclusive: &[],
+};
+static REORDERING: Table = Table {
+    name: "reorder",
+    doc: "Hold some packets back.",
+    keys: &[
+        key("probability", PROBABILITY, Required, "Probability that a packet is held back."),
+        key("extra", Kind::Time { min: 1, max: 100 * PS_PER_S }, Required, "For how long."),
+    ],
+    exclusive: &[],
+};
+
+static TOPOLOGY: Variants = Variants {
+    name: "topology",
+    list: &[
+        Variant { name: "dumbbell", table: &DUMBBELL },
+        Variant { name: "parking-lot", table: &PARKING_LOT },
+    ],
+    unavailable: &[],
+    bare: false,
+};
+static DUMBBELL: Table = Table {
+    name: "topology: dumbbell",
+    doc: "Nodes `sender-1` … and `receiver-1` …, each on its own access link to the node `left` or `right`; `[link]` joins \
+          those. Flows without `from` and `to` take the pairs in turn.",
+    keys: &[
+        key(
+            "pairs",
+            Kind::Whole { min: 1, max: 1000 },
+            Rule("one per flow, at most 10"),
+            "Hosts on each side.",
+        ),
+        key(
+            "access_rate",
+            RATE_RANGE,
+            Rule("10 times the rate of `[link]`; unlimited beside a trace"),
+            "Rate of every access link, each way.",
+        ),
+        key("access_delay", DELAY, Default("0 s"), "One-way delay of every access link."),
+        key(
+            "access_buffer",
+            Kind::Buffer,
+            Default("unlimited"),
+            "Buffer of every access link, each way.",
+        ),
+    ],
+    exclusive: &[],
+};
+static PARKING_LOT: Table = Table {
+    name: "topology: parking-lot",
+    doc: "Nodes `r0` to `rN` in a line, each joined to the next by a copy of `[link]`, recorded as `hop-1` to `hop-N`. Flows \
+          without `from` and `to` go from end to end.",
+    keys: &[key("hops", Kind::Whole { min: 1, max: 1000 }, Required, "Links in the line.")],
+    exclusive: &[],
+};
+
+/// `[[flows]]`.
+pub(crate) static FLOW: Table = Table {
+    name: "flows",
+    doc: "A group of equal flows.",
+    keys: &[
+        key(
+            "controller",
+            Kind::Controller,
+            Required,
+            "Congestion controller, with its profile and parameters.",
+        ),
+        key("count", Kind::Whole { min: 1, max: MAX_FLOWS }, Default("1"), "How many of them."),
+        key(
+            "name",
+            Kind::Text,
+            Rule("the controller's name"),
+            "Name in the record; numbered where several flows share it.",
+        ),
+        key("start", RUN_TIME, Default("0 s"), "When the flow begins."),
+        key(
+            "start_spread",
+            RUN_TIME,
+            Default("0 s"),
+            "Each flow begins at `start` plus a random time, uniform up to this.",
+        ),
+        key(
+            "stop",
+            RUN_TIME,
+            Rule("the end of the run"),
+            "When the sender stops sending new data.",
+        ),
+        key(
+            "size",
+            Kind::Bytes { min: 1, max: 1_000_000_000_000_000 },
+            Rule("endless"),
+            "Payload to transfer.",
+        ),
+        key("cap", CAP, Rule("none"), "Ceiling of the sending rate, on the wire."),
+        key(
+            "rtt",
+            DELAY,
+            Rule("that of the links"),
+            "Base RTT of this flow. What the links lack is added on the sender's side: half before the first link, half after the ACKs' last.",
+        ),
+        key("from", Kind::Text, Rule("required with `[[links]]`"), "Node of the sender."),
+        key("to", Kind::Text, Rule("required with `[[links]]`"), "Node of the receiver."),
+        key("stack", Kind::Variants(&STACKS), Default("tcp"), "The endpoint."),
+    ],
+    exclusive: &[],
+};
+static STACKS: Variants = Variants {
+    name: "stack",
+    list: &[Variant { name: "tcp", table: &TCP }, Variant { name: "datagram", table: &DATAGRAM }],
+    unavailable: &[("quic", "is not simulated: it needs a live run, which is not available yet")],
+    bare: true,
+};
+static TCP: Table = Table {
+    name: "stack: tcp",
+    doc: "Reliable byte stream: SACK, fast retransmit, retransmission timeout.",
+    keys: &[
+        key(
+            "delayed_ack",
+            Kind::TimeOrFalse { min: PS_PER_US, max: 500 * PS_PER_MS },
+            Default("false"),
+            "Acknowledge every second packet, and a single one after this time (RFC 5681 allows 500 ms); `false`: every \
+             packet.",
+        ),
+        key(
+            "min_rto",
+            Kind::Time { min: PS_PER_MS, max: 60 * PS_PER_S },
+            Default("200 ms"),
+            "Floor of the retransmission timeout (RFC 6298: 1 s; Linux: 200 ms).",
+        ),
+        key(
+            "initial_window",
+            Kind::Packets { min: 1, max: 10_000 },
+            Default("10 packets"),
+            "Initial window (RFC 6928).",
+        ),
+        key("handshake", Kind::Bool, Default("true"), "Three-way handshake before the first data."),
+        key(
+            "prr",
+            Kind::Bool,
+            Default("true"),
+            "Proportional rate reduction in recovery (RFC 9937).",
+        ),
+    ],
+    exclusive: &[],
+};
+static DATAGRAM: Table = Table {
+    name: "stack: datagram",
+    doc: "Every packet acknowledged, losses counted, nothing retransmitted.",
+    keys: &[
+        key(
+            "blocking",
+            Kind::Bool,
+            Default("false"),
+            "The sender sleeps each pacing gap and looks at no ACK until the window is full, then handles one per turn.",
+        ),
+        key(
+            "overhead",
+            Kind::Time { min: 0, max: PS_PER_S },
+            Default("0 s"),
+            "What the host adds to each packet it receives and to each pacing sleep.",
+        ),
+        key(
+            "clock",
+            Kind::Time { min: PS_PER_NS, max: PS_PER_S },
+            Rule("exact"),
+            "Granularity of the host's time stamps.",
+        ),
+    ],
+    exclusive: &[],
+};

@@ -1,0 +1,335 @@
+//! `[link]`, `[[links]]` and `reverse`: from tables to the two directions of a link, and from there to the link crate's types
+//! once the base RTT is known.
+
+use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, Picos, Reorder};
+
+use super::error::{Fault, Locus, ScenarioError};
+use super::quantity::{BufferSize, Delay, show_time};
+use super::reader::{Reader, nothing};
+use super::trace::{self, TraceSource};
+
+/// One direction of a link, as the scenario says it.
+#[derive(Clone, Debug)]
+pub(crate) struct Direction {
+    pub capacity: CapacitySource,
+    pub delay_ps: Picos,
+    pub buffer: BufferSize,
+    pub loss: Option<LossModel>,
+    pub jitter: Option<JitterSource>,
+    pub reorder: Option<Reorder>,
+    /// Whom to blame when the buffer or the trace turns out impossible.
+    pub buffer_at: Locus,
+    pub trace_at: Locus,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CapacitySource {
+    Unlimited,
+    Constant(f64),
+    Trace { source: TraceSource, once: bool },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct JitterSource {
+    mean: Delay,
+    max: Option<Delay>,
+    reorder: bool,
+    at: Locus,
+}
+
+/// Both directions.
+#[derive(Clone, Debug)]
+pub(crate) struct Duplex {
+    pub forward: Direction,
+    pub reverse: Direction,
+}
+
+/// What the reverse direction is where the scenario does not say.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum ReverseDefault {
+    /// Same delay, never a bottleneck.
+    Unlimited,
+    /// Same rate, delay and buffer.
+    Same,
+}
+
+impl Duplex {
+    /// The link that `reader`'s table describes.
+    pub fn read(reader: &Reader<'_>, default: ReverseDefault) -> Result<Self, ScenarioError> {
+        let empty = nothing();
+        let (delay_ps, back_ps) = delays(reader)?;
+        let capacity = capacity(reader)?.ok_or_else(|| {
+            reader.error("", "neither `rate` nor `trace`", "allowed: exactly one of the two")
+        })?;
+        reader.variant("queue", &empty)?;
+        let forward = Direction {
+            delay_ps,
+            buffer: buffer(reader, "buffer", &capacity)?,
+            loss: loss(reader)?,
+            jitter: jitter(reader, "jitter")?,
+            reorder: reorder(reader)?,
+            buffer_at: reader.locus("buffer"),
+            trace_at: reader.locus("trace"),
+            capacity,
+        };
+        let noise = jitter(reader, "noise")?;
+        let back = reader.child("reverse", &empty)?;
+        let mut reverse = reversed(&back, &forward, back_ps, default)?;
+        if noise.is_some() && reverse.jitter.is_some() {
+            let what = "excludes `reverse.jitter`: both delay the ACKs at random";
+            return Err(reader.error("noise", what, "allowed: one of the two"));
+        }
+        reverse.jitter = reverse.jitter.or(noise);
+        Ok(Self { forward, reverse })
+    }
+}
+
+/// The two one-way delays.
+fn delays(reader: &Reader<'_>) -> Result<(Picos, Picos), ScenarioError> {
+    match (reader.time("delay")?, reader.time("rtt")?) {
+        (Some(delay), _) => Ok((delay, delay)),
+        // An odd picosecond goes to the way back.
+        (None, Some(rtt)) => Ok((rtt / 2, rtt - rtt / 2)),
+        (None, None) => Err(reader.error(
+            "",
+            "neither `delay` nor `rtt`",
+            "allowed: exactly one of the two, such as delay = \"10 ms\"",
+        )),
+    }
+}
+
+fn capacity(reader: &Reader<'_>) -> Result<Option<CapacitySource>, ScenarioError> {
+    let once = reader.flag("once")?;
+    if reader.has("trace") {
+        let source = TraceSource::read(reader, "trace")?;
+        return Ok(Some(CapacitySource::Trace { source, once }));
+    }
+    if once {
+        return Err(reader.error("once", "without a `trace`", "allowed: only beside `trace`"));
+    }
+    Ok(reader.rate("rate")?.map(|rate| match rate {
+        Some(bps) => CapacitySource::Constant(bps),
+        None => CapacitySource::Unlimited,
+    }))
+}
+
+/// The buffer given, or 1 BDP; nothing queues where the rate is unlimited.
+pub(crate) fn buffer(
+    reader: &Reader<'_>,
+    key: &str,
+    capacity: &CapacitySource,
+) -> Result<BufferSize, ScenarioError> {
+    let given = reader.buffer(key)?;
+    if *capacity != CapacitySource::Unlimited {
+        return Ok(given.unwrap_or(BufferSize::Bdp(1.0)));
+    }
+    if reader.has(key) && given != Some(BufferSize::Unlimited) {
+        let what = "nothing queues on a link of unlimited rate";
+        return Err(reader.error(key, what, "allowed: \"unlimited\""));
+    }
+    Ok(BufferSize::Unlimited)
+}
+
+fn reversed(
+    back: &Reader<'_>,
+    forward: &Direction,
+    back_ps: Picos,
+    default: ReverseDefault,
+) -> Result<Direction, ScenarioError> {
+    let own = capacity(back)?;
+    let (fallback, fallback_buffer) = match default {
+        ReverseDefault::Unlimited => (CapacitySource::Unlimited, BufferSize::Unlimited),
+        ReverseDefault::Same => (forward.capacity.clone(), forward.buffer),
+    };
+    let (buffer, buffer_at) = match &own {
+        Some(capacity) => (buffer(back, "buffer", capacity)?, back.locus("buffer")),
+        None if back.has("buffer") => (buffer(back, "buffer", &fallback)?, back.locus("buffer")),
+        None => (fallback_buffer, forward.buffer_at.clone()),
+    };
+    let trace_at = if own.is_some() { back.locus("trace") } else { forward.trace_at.clone() };
+    Ok(Direction {
+        capacity: own.unwrap_or(fallback),
+        delay_ps: back.time("delay")?.unwrap_or(back_ps),
+        buffer,
+        loss: loss(back)?,
+        jitter: jitter(back, "jitter")?,
+        reorder: reorder(back)?,
+        buffer_at,
+        trace_at,
+    })
+}
+
+fn loss(reader: &Reader<'_>) -> Result<Option<LossModel>, ScenarioError> {
+    let Some(node) = reader.raw("loss") else { return Ok(None) };
+    if !matches!(node.value, super::tree::Value::Table(_)) {
+        return Ok(Some(LossModel::Bernoulli(reader.probability("loss")?)));
+    }
+    let empty = nothing();
+    let Some((kind, table)) = reader.variant("loss", &empty)? else { return Ok(None) };
+    Ok(Some(match kind {
+        "bernoulli" => LossModel::Bernoulli(table.probability("probability")?),
+        _ => LossModel::GilbertElliott {
+            p: table.probability("p")?,
+            r: table.probability("r")?,
+            loss_bad: table.probability("loss_bad")?,
+            loss_good: table.probability("loss_good")?,
+        },
+    }))
+}
+
+fn jitter(reader: &Reader<'_>, name: &str) -> Result<Option<JitterSource>, ScenarioError> {
+    let empty = nothing();
+    let Some((_, table)) = reader.variant(name, &empty)? else { return Ok(None) };
+    let mean = table.delay("mean")?;
+    let mean = mean.ok_or_else(|| table.error("mean", "missing", "allowed: a time"))?;
+    Ok(Some(JitterSource {
+        mean,
+        max: table.delay("max")?,
+        reorder: table.flag("reorder")?,
+        at: table.locus(if table.has("max") { "max" } else { "mean" }),
+    }))
+}
+
+fn reorder(reader: &Reader<'_>) -> Result<Option<Reorder>, ScenarioError> {
+    if !reader.has("reorder") {
+        return Ok(None);
+    }
+    let empty = nothing();
+    let table = reader.child("reorder", &empty)?;
+    Ok(Some(Reorder {
+        probability: table.probability("probability")?,
+        extra_ps: table.time_always("extra")?,
+    }))
+}
+
+impl Direction {
+    /// A pure delay.
+    pub fn wire(delay_ps: Picos, at: &Locus) -> Self {
+        Self {
+            capacity: CapacitySource::Unlimited,
+            delay_ps,
+            buffer: BufferSize::Unlimited,
+            loss: None,
+            jitter: None,
+            reorder: None,
+            buffer_at: at.clone(),
+            trace_at: at.clone(),
+        }
+    }
+
+    /// Whether there is anything to record.
+    pub fn is_plain(&self) -> bool {
+        self.capacity == CapacitySource::Unlimited && self.loss.is_none()
+    }
+
+    /// Whether the run's seed decides what the link is like.
+    pub fn depends_on_seed(&self) -> bool {
+        let CapacitySource::Trace { source, .. } = &self.capacity else { return false };
+        matches!(source, TraceSource::Synth { .. })
+    }
+
+    /// Constant rate, bit/s.
+    pub fn rate_bps(&self) -> Option<f64> {
+        match self.capacity {
+            CapacitySource::Constant(bps) => Some(bps),
+            _ => None,
+        }
+    }
+
+    /// The link model, with everything that depends on the flows' RTT worked out.
+    ///
+    /// `base_rtt_ps`: longest base RTT of the flows that cross. `packet_bytes`: a full data packet.
+    pub fn resolve(
+        &self,
+        base_rtt_ps: Picos,
+        packet_bytes: u16,
+        seed: u64,
+    ) -> Result<LinkSpec, ScenarioError> {
+        let (capacity, bps) = match &self.capacity {
+            CapacitySource::Unlimited => (Capacity::Unlimited, f64::INFINITY),
+            CapacitySource::Constant(bps) => (Capacity::Constant(*bps), *bps),
+            CapacitySource::Trace { source, once } => {
+                let trace = source.resolve(seed).map_err(|fault| self.trace_at.blame(fault))?;
+                let bps = trace::mean_bps(&trace);
+                (Capacity::Trace { trace, once: *once }, bps)
+            }
+        };
+        let buffer = resolve_buffer(self.buffer, bps, base_rtt_ps, packet_bytes)
+            .map_err(|fault| self.buffer_at.blame(fault))?;
+        let jitter = self.jitter.as_ref().map(|jitter| jitter.resolve(base_rtt_ps)).transpose()?;
+        Ok(LinkSpec {
+            capacity,
+            delay_ps: self.delay_ps,
+            buffer,
+            loss: self.loss,
+            jitter,
+            reorder: self.reorder,
+        })
+    }
+}
+
+fn resolve_buffer(
+    size: BufferSize,
+    bps: f64,
+    base_rtt_ps: Picos,
+    packet_bytes: u16,
+) -> Result<Buffer, Fault> {
+    let bytes = match size {
+        BufferSize::Unlimited => return Ok(Buffer::default()),
+        BufferSize::Packets(packets) => {
+            return Ok(Buffer { packets: Some(packets), ..Buffer::default() });
+        }
+        BufferSize::Wait(wait) => return Ok(Buffer { wait_ps: Some(wait), ..Buffer::default() }),
+        BufferSize::Bytes(bytes) => bytes,
+        BufferSize::Bdp(share) => (share * bps / 8.0 * (base_rtt_ps as f64 / 1e12)).round() as u64,
+    };
+    if bytes < u64::from(packet_bytes) {
+        let what = match size {
+            BufferSize::Bdp(share) => format!(
+                "{share} BDP is {bytes} bytes at a base RTT of {}, less than one data packet",
+                show_time(base_rtt_ps as f64)
+            ),
+            _ => "less than one data packet".into(),
+        };
+        return Err(Fault::new(what, format!("allowed: {packet_bytes} B or more")));
+    }
+    Ok(Buffer { bytes: Some(bytes), ..Buffer::default() })
+}
+
+impl JitterSource {
+    fn resolve(&self, base_rtt_ps: Picos) -> Result<Jitter, ScenarioError> {
+        let amount = |delay| match delay {
+            Delay::Time(ps) => ps,
+            Delay::OfRtt(share) => (share * base_rtt_ps as f64).round() as Picos,
+        };
+        let mean_ps = amount(self.mean);
+        let max_ps = self.max.map_or(mean_ps.saturating_mul(10), amount);
+        // Redrawing until below a bound under the mean would mostly throw draws away.
+        if max_ps < mean_ps {
+            let hint = format!("allowed: {} or more", show_time(mean_ps as f64));
+            return Err(self.at.error("`max` is below the mean", hint));
+        }
+        Ok(Jitter { mean_ps, max_ps, reorder: self.reorder })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bdp_is_rate_times_rtt() {
+        // 1 Gbit/s x 25 ms = 3,125,000 bytes.
+        let one = resolve_buffer(BufferSize::Bdp(1.0), 1e9, 25_000_000_000, 1500);
+        assert_eq!(one, Ok(Buffer { bytes: Some(3_125_000), ..Buffer::default() }));
+        let quarter = resolve_buffer(BufferSize::Bdp(0.25), 40e9, 25_000_000_000, 1500);
+        assert_eq!(quarter, Ok(Buffer { bytes: Some(31_250_000), ..Buffer::default() }));
+    }
+
+    #[test]
+    fn a_buffer_below_one_packet_is_refused() {
+        assert!(resolve_buffer(BufferSize::Bytes(1499), 1e9, 0, 1500).is_err());
+        assert!(resolve_buffer(BufferSize::Bytes(1500), 1e9, 0, 1500).is_ok());
+        assert!(resolve_buffer(BufferSize::Bdp(1.0), 1e9, 0, 1500).is_err());
+    }
+}
