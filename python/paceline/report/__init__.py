@@ -4,7 +4,7 @@ In: record directories as ``paceline run`` writes them. Out: files that need not
 The page draws with uPlot (vendored); the figures need Matplotlib, an optional extra.
 """
 
-
+from paceline.report.figures import write_figures
 from paceline.report.loading import RecordError
 from paceline.report.page import write_html
 

@@ -210,7 +210,7 @@ def _manifest(directory: Path) -> dict[str, Any]:
         raise RecordError(f"{path}: not JSON: {error}") from None
     if not isinstance(manifest, dict):
         raise RecordError(f"{path}: expected one JSON object, found {type(manifest).__name__}")
-    if manifest.get("format") != FORMAT:
+    if manifest.get("format") != FORMAT or manifest.get("format") is True:
         found = json.dumps(manifest.get("format"))
         raise RecordError(f"{path}: key `format` is {found}; this version of Paceline reads format {FORMAT}")
     return manifest

@@ -69,7 +69,7 @@ def payload(runs: Sequence[Run]) -> dict[str, object]:
     times = _Times()
     lines: list[dict[str, object]] = []
     for index, run in enumerate(runs):
-        span = _span(run)
+        span = time_span(run)
         used: dict[str, int] = {}
         for flow in run.flows[:FLOWS_DRAWN]:
             shade = used.get(flow.controller, 0)
@@ -80,7 +80,7 @@ def payload(runs: Sequence[Run]) -> dict[str, object]:
         for step, link in enumerate(run.links):
             lines.append(_line(index, "link", link, mark.shade(step), span, times))
     return {
-        "runs": [{"label": run.label, "end": _rounded(_span(run)[1], 9)} for run in runs],
+        "runs": [{"label": run.label, "end": _rounded(time_span(run)[1], 9)} for run in runs],
         "times": times.values,
         "lines": lines,
         "capacities": _capacities(runs, times),
@@ -127,7 +127,7 @@ def _capacities(runs: Sequence[Run], times: _Times) -> list[dict[str, object]]:
         link = run.bottleneck
         if link is None or "capacity_bps" not in link.samples.columns:
             continue
-        time_s, columns = decimate(link.samples, _span(run))
+        time_s, columns = decimate(link.samples, time_span(run))
         values = columns["capacity_bps"]
         entry = found.setdefault(
             (time_s.tobytes(), values.tobytes()),
@@ -195,7 +195,7 @@ def _scatter(runs: Sequence[Run]) -> dict[str, object]:
     }
 
 
-def _span(run: Run) -> tuple[float, float]:
+def time_span(run: Run) -> tuple[float, float]:
     """Start and end of a run's time axis, s."""
     times = [source.samples.time_s for source in (*run.flows, *run.links) if len(source.samples.time_s)]
     start = min((float(time_s[0]) for time_s in times), default=0.0)

@@ -56,7 +56,7 @@ def flow_columns(rows: Sequence[tuple[Run, Flow]]) -> list[TableColumn]:
         ("Loss", "%", "Packets lost over packets sent", _loss, 3),
         ("Retrans.", "packets", "Packets retransmitted, whole run", _flow_number("retransmitted_packets"), 0),
         ("Timeouts", "", "Retransmission timeouts, whole run", _flow_number("timeouts"), 0),
-        ("Jain", "", "Jain's fairness index over the run's flows (1 = equal)", lambda run, _: run.jain_index, 3),
+        ("Jain", "", "Jain's fairness index over the run's flows (1 = equal)", _jain, 3),
     ]
     return _columns([(*head, [value(*row) for row in rows], most) for *head, value, most in measures])
 
@@ -131,6 +131,10 @@ def _times(value: float | None, factor: float) -> float | None:
 
 def _loss(_: Run, flow: Flow) -> float | None:
     return _times(flow.summary.number("loss_fraction"), 100)
+
+
+def _jain(run: Run, _: Flow) -> float | None:
+    return run.jain_index if len(run.flows) > 1 else None
 
 
 def _utilization(run: Run, _: Flow) -> float | None:

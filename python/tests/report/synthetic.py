@@ -33,6 +33,14 @@ def stats(values):
     }
 
 
+def smoothed(values):
+    """Exponential average with the weight of RFC 6298, 1/8."""
+    out = np.array(values, dtype=float)
+    for index in range(1, len(out)):
+        out[index] = 0.875 * out[index - 1] + 0.125 * out[index]
+    return out
+
+
 def capacity_bps(time_s):
     """A link that swings between about 3 and 9 Mbit/s in steps of half a second."""
     steps = np.floor(time_s * 2)
@@ -56,7 +64,8 @@ def window_model(kind, capacity, step_s, base_rtt_s=0.04, buffer_bytes=150_000.0
         if kind == "cubic":
             window += 1500 * step_s / rtt_s * (2.2 + np.sin(phase))
         else:
-            target = (base_rtt_s + 0.012) * rate * (1 + 0.04 * np.sin(index * step_s * 5 + phase))
+            # Each controller holds a queue of its own length.
+            target = (base_rtt_s + 0.005 + 0.003 * (sum(map(ord, kind)) % 7)) * rate * (1 + 0.04 * np.sin(index * step_s * 5 + phase))
             window += (target - window) * step_s / rtt_s
         sent = min(arriving, rate if queue > 0 else arriving)
         rows.append((8 * sent, 8 * arriving, window, queue, 1e3 * rtt_s, 1e3 * queue / rate, np.floor(lost)))
@@ -96,7 +105,7 @@ def write_record(
             "in_flight_bytes": cwnd * 0.97,
             "pacing_bps": send * 1.2 if controller != "cubic" else [None] * samples,
             "rtt_ms": rtt,
-            "srtt_ms": np.convolve(rtt, np.ones(25) / 25, "same"),
+            "srtt_ms": smoothed(rtt),
             "queueing_delay_ms": wait,
             "delivered_packets": np.cumsum(rate) * duration_s / samples / 12000,
             "lost_packets": lost,

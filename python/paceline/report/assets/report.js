@@ -136,7 +136,8 @@
   function axisRange(values) {
     const low = Math.min(...values);
     const high = Math.max(...values);
-    const pad = 0.12 * (high - low) || 0.2 * Math.abs(high) || 1;
+    // At least a tenth of the value on either side of a lone point or a close group: noise should not look like a gap.
+    const pad = Math.max(0.12 * (high - low), 0.5 * (0.2 * Math.abs(high) - (high - low))) || 1;
     return [low - pad < 0.3 * high ? 0 : low - pad, high + pad];
   }
 
@@ -472,14 +473,14 @@
     const scale = state.zoom ?? fullRange();
     const options = {
       width: widthOf(holder),
-      height: last ? 214 : 178,
+      height: (panel.capacity ? 216 : 178) + (last ? 24 : 0),
       padding: [8, 10, 0, 0],
       legend: { show: false },
       scales: { x: { time: false, ...scale }, y: { range: rangeOf(choice.zero) } },
       series: [{}, ...entries.map(seriesOf)],
       axes: [
         axisOf(last ? "Time (s)" : null, 70, { size: 26 }),
-        axisOf(choice.unit || " ", 34, { size: 58 }),
+        axisOf(choice.unit || " ", 26, { size: 58 }),
       ],
       cursor: {
         sync: { key: SYNC, scales: ["x", null] },
