@@ -36,14 +36,10 @@ def decimate(samples: Samples, span_s: tuple[float, float], limit: int = LIMIT) 
     # Where a bucket's two points lie in the output: its first, and its second unless it holds one sample only.
     out_first = np.searchsorted(keep, first)
     out_last = np.searchsorted(keep, last)
-    return time_s[keep], {
-        name: _extremes(values, first, out_first, out_last, len(keep)) for name, values in columns.items()
-    }
+    return time_s[keep], {name: _extremes(values, first, out_first, out_last, len(keep)) for name, values in columns.items()}
 
 
-def _extremes(
-    values: np.ndarray, first: np.ndarray, out_first: np.ndarray, out_last: np.ndarray, size: int
-) -> np.ndarray:
+def _extremes(values: np.ndarray, first: np.ndarray, out_first: np.ndarray, out_last: np.ndarray, size: int) -> np.ndarray:
     """Per bucket the smallest and largest value, in the order in which they occur; NaN for a bucket without values."""
     low = np.minimum.reduceat(np.where(np.isnan(values), np.inf, values), first)
     high = np.maximum.reduceat(np.where(np.isnan(values), -np.inf, values), first)

@@ -1,6 +1,6 @@
 """Figures for papers: vector graphics in one style, each with the data behind it as CSV.
 
-In: record directories. Out: throughput against delay, one stack of time series per run, and distributions of RTT and queueing delay.
+In: record directories. Out: throughput against delay, a stack of time series per run, distributions of RTT and queueing delay.
 Files depend on the records alone, byte for byte: no dates, no random identifiers. Matplotlib is an optional extra
 (``pip install 'paceline[plot]'``); nothing else in Paceline needs it, and no global state of it is touched.
 """
@@ -131,9 +131,7 @@ def _scatter(runs: Sequence[Run]) -> _Drawing | None:
     axes.set_ylabel(f"Throughput ({unit})")
     drawing.rows = [["name", "controller", "mean", "throughput_bps", *(f"{name}_p95_ms" for name, _ in kinds)]]
     for p in found:
-        drawing.rows.append(
-            [p.name, p.controller, int(p.mean), p.throughput_bps, *(p.delay_ms.get(name, "") for name, _ in kinds)]
-        )
+        drawing.rows.append([p.name, p.controller, int(p.mean), p.throughput_bps, *(p.delay_ms.get(name, "") for name, _ in kinds)])
     return drawing
 
 
@@ -162,7 +160,7 @@ def _throughput_axis(axes: "Axes", values: Sequence[float]) -> None:
 def _label_points(axes: "Axes", points: Sequence[tuple[summary.Point, float, float]]) -> None:
     """Names beside their markers, each on the first side where it meets no other name or marker."""
     sides = ((6, 0, "left", "center"), (-6, 0, "right", "center"), (0, 6, "center", "bottom"), (0, -6, "center", "top"))
-    figure = axes.figure
+    figure: Any = axes.figure
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer() if hasattr(figure.canvas, "get_renderer") else None
     scale = figure.dpi / 72
@@ -191,7 +189,7 @@ def _label_points(axes: "Axes", points: Sequence[tuple[summary.Point, float, flo
             taken.append(best[2])
 
 
-def _around(centre: Sequence[float], radius: float) -> Any:
+def _around(centre: Any, radius: float) -> Any:
     from matplotlib.transforms import Bbox
 
     return Bbox([[centre[0] - radius, centre[1] - radius], [centre[0] + radius, centre[1] + radius]])
@@ -217,7 +215,7 @@ def _stack(number: int, run: Run) -> _Drawing | None:
     drawing.rows = [["kind", "name", "quantity", "unit", "time_s", "value"]]
     colours = _flow_colours(flows)
     span = time_span(run)
-    handles = {}
+    handles: dict[str, Any] = {}
     for axes, (name, key, sources) in zip(all_axes, panels, strict=True):
         peak = max(float(np.nanmax(np.abs(source.samples.columns[key].values))) for source in sources)
         factor, unit = units.scale(sources[0].samples.columns[key].unit, peak)
@@ -232,13 +230,17 @@ def _stack(number: int, run: Run) -> _Drawing | None:
                 handles.setdefault(f"{source.name} ({source.controller})", line)
             drawing.rows += _samples("flow" if is_flow else "link", source, key)
         axes.set_ylabel(f"{name} ({unit})" if unit else name)
-        axes.set_xlim(*span)
+        if span[1] > span[0]:
+            axes.set_xlim(*span)
         if key != "rtt_ms":
             axes.set_ylim(bottom=0)
     all_axes[-1].set_xlabel("Time (s)")
     drawing.figure.align_ylabels(all_axes)
-    labels = [label if len(label) <= 32 else label[:31] + "…" for label in handles]
-    drawing.figure.legend(list(handles.values()), labels, loc="outside upper center", ncols=min(3, len(labels)))
+    # More names than this take more room than the plot; the CSV has them all.
+    labels = [label if len(label) <= 32 else label[:31] + "…" for label in handles][:9]
+    lines = list(handles.values())[:9]
+    if lines:
+        drawing.figure.legend(lines, labels, loc="outside upper center", ncols=min(3, len(labels)))
     return drawing
 
 
@@ -247,9 +249,7 @@ def _draw_capacity(axes: "Axes", run: Run, factor: float, drawing: _Drawing, han
     if link is None or "capacity_bps" not in link.samples.columns:
         return
     time_s, columns = decimate(link.samples, time_span(run))
-    handles["link capacity"] = axes.fill_between(
-        time_s, factor * columns["capacity_bps"], step="pre", color="#DFE3E8", linewidth=0
-    )
+    handles["link capacity"] = axes.fill_between(time_s, factor * columns["capacity_bps"], step="pre", color="#DFE3E8", linewidth=0)
     drawing.rows += _samples("link", link, "capacity_bps")
 
 
@@ -290,8 +290,8 @@ def _cdf(stem: str, title: str, key: str, runs: Sequence[Run]) -> _Drawing | Non
         (line,) = axes.plot(values, shares, color=mark.light, marker=palette.MARKERS[mark.marker], markersize=2.6)
         handles.setdefault(flow.controller, line)
         drawing.rows += [[run.label, flow.name, flow.controller, value, share] for value, share in known]
-    values = [value for _, _, known in curves for value, _ in known if value > 0]
-    if values and max(values) / min(values) > 30:
+    positive = [value for _, _, known in curves for value, _ in known if value > 0]
+    if positive and max(positive) / min(positive) > 30:
         axes.set_xscale("log")
     axes.set_ylim(0, 1.02)
     axes.set_xlabel(title)

@@ -158,8 +158,7 @@ def _table(
     body = []
     for index, words in enumerate(lead):
         cells = [
-            f'<td class="text">{word if heading in raw else _text(word)}</td>'
-            for heading, word in zip(heads, words, strict=True)
+            f'<td class="text">{word if heading in raw else _text(word)}</td>' for heading, word in zip(heads, words, strict=True)
         ]
         for column in columns:
             key = column.keys[index]

@@ -1,6 +1,6 @@
 """What the page's script draws: lines, panels and the points of the scatter plot, as plain JSON values.
 
-In: loaded runs. Out: a dictionary. Times are shared between the lines that have the same; values are in the record's units with five
+In: loaded runs. Out: a dictionary. Lines with the same sample times share them; values are in the record's units with five
 significant digits, and each panel carries the factor to the unit it prints. The script only draws: all choices are made here.
 """
 
@@ -70,15 +70,18 @@ def payload(runs: Sequence[Run]) -> dict[str, object]:
     lines: list[dict[str, object]] = []
     for index, run in enumerate(runs):
         span = time_span(run)
+        controllers = list(dict.fromkeys(flow.controller for flow in run.flows))
         used: dict[str, int] = {}
         for flow in run.flows[:FLOWS_DRAWN]:
             shade = used.get(flow.controller, 0)
             used[flow.controller] = shade + 1
-            lines.append(_line(index, "flow", flow, palette.mark(flow.controller).shade(shade), span, times))
-        controllers = list(dict.fromkeys(flow.controller for flow in run.flows))
+            text = flow.name
+            if (len(runs) == 1 or len(controllers) > 1) and flow.controller not in flow.name:
+                text = f"{flow.name} ({flow.controller})"
+            lines.append(_line(index, "flow", flow, text, palette.mark(flow.controller).shade(shade), span, times))
         mark = palette.mark(controllers[0]) if len(controllers) == 1 else palette.Mark("#555555", "#AAAAAA", "circle")
         for step, link in enumerate(run.links):
-            lines.append(_line(index, "link", link, mark.shade(step), span, times))
+            lines.append(_line(index, "link", link, link.name, mark.shade(step), span, times))
     return {
         "runs": [{"label": run.label, "end": _rounded(time_span(run)[1], 9)} for run in runs],
         "times": times.values,
@@ -105,14 +108,14 @@ class _Times:
 
 
 def _line(
-    run: int, kind: str, source: Flow | Link, mark: palette.Mark, span: tuple[float, float], times: _Times
+    run: int, kind: str, source: Flow | Link, text: str, mark: palette.Mark, span: tuple[float, float], times: _Times
 ) -> dict[str, object]:
     time_s, columns = decimate(source.samples, span)
     return {
         "run": run,
         "kind": kind,
         "name": source.name,
-        "controller": source.controller if isinstance(source, Flow) else "",
+        "text": text,
         "light": mark.light,
         "dark": mark.dark,
         "time": times.add(time_s),

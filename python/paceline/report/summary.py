@@ -80,7 +80,8 @@ def link_columns(rows: Sequence[tuple[Run, Link]]) -> list[TableColumn]:
 def points(runs: Sequence[Run]) -> list[Point]:
     """Points of throughput against delay: one per flow, and a mean for each controller that has several.
 
-    Flows are averaged only over runs of one scenario in one world with the same settings, that is, over flows and seeds.
+    Flows are averaged only over runs of one scenario and the same controllers in one world with the same settings: over flows
+    and seeds, never over what they competed with.
     """
     groups: dict[tuple, list[Point]] = {}
     for run in runs:
@@ -89,14 +90,19 @@ def points(runs: Sequence[Run]) -> list[Point]:
             delay = {key: flow.summary.number(*path) for key, _, path in DELAYS}
             delay = {key: value for key, value in delay.items() if value is not None}
             if throughput is not None and delay:
-                key = (flow.controller, run.scenario_id, str(run.manifest.get("world")), _overrides(run))
+                key = (flow.controller, _others(run, flow), run.scenario_id, str(run.manifest.get("world")), _overrides(run))
                 name = f"{run.label}, {flow.name}"
                 groups.setdefault(key, []).append(Point(name, flow.controller, 0, False, throughput, delay))
     names = [key[0] for key in groups]
+    mixes = [key[:2] for key in groups]
     result = []
-    for number, ((controller, *_), members) in enumerate(groups.items()):
-        # One controller in two scenarios: only the run's label says which is which.
-        name = controller if names.count(controller) == 1 else members[0].name
+    for number, ((controller, others, *_), members) in enumerate(groups.items()):
+        name = controller
+        if names.count(controller) > 1:
+            name = f"{controller} (with {', '.join(others)})" if others else controller
+        if mixes.count((controller, others)) > 1:
+            # The same controllers in two scenarios or worlds: only the run's label says which is which.
+            name = members[0].name
         result += [Point(p.name, controller, number, False, p.throughput_bps, p.delay_ms) for p in members if len(members) > 1]
         shared = [key for key in members[0].delay_ms if all(key in point.delay_ms for point in members)]
         mean_delay = {key: fmean(point.delay_ms[key] for point in members) for key in shared}
@@ -139,6 +145,11 @@ def _jain(run: Run, _: Flow) -> float | None:
 
 def _utilization(run: Run, _: Flow) -> float | None:
     return _times(run.bottleneck.summary.number("utilization"), 100) if run.bottleneck else None
+
+
+def _others(run: Run, flow: Flow) -> tuple[str, ...]:
+    """The controllers that a flow shared the run with, its own apart."""
+    return tuple(sorted({other.controller for other in run.flows} - {flow.controller}))
 
 
 def _overrides(run: Run) -> tuple[str, ...]:

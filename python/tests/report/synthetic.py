@@ -65,7 +65,8 @@ def window_model(kind, capacity, step_s, base_rtt_s=0.04, buffer_bytes=150_000.0
             window += 1500 * step_s / rtt_s * (2.2 + np.sin(phase))
         else:
             # Each controller holds a queue of its own length.
-            target = (base_rtt_s + 0.005 + 0.003 * (sum(map(ord, kind)) % 7)) * rate * (1 + 0.04 * np.sin(index * step_s * 5 + phase))
+            held_s = 0.005 + 0.003 * (sum(map(ord, kind)) % 7)
+            target = (base_rtt_s + held_s) * rate * (1 + 0.04 * np.sin(index * step_s * 5 + phase))
             window += (target - window) * step_s / rtt_s
         sent = min(arriving, rate if queue > 0 else arriving)
         rows.append((8 * sent, 8 * arriving, window, queue, 1e3 * rtt_s, 1e3 * queue / rate, np.floor(lost)))

@@ -1,9 +1,12 @@
 """The page in a real browser: it draws, it says nothing on the console, it asks nothing of the network, and it zooms."""
 
+import json
+
 import pytest
 from browser import Browser, find_chromium
-from paceline.report import write_html
 from synthetic import write_record
+
+from paceline.report import write_html
 
 CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: the page was not opened in a browser")
@@ -15,8 +18,17 @@ PAINTED = """[...document.querySelectorAll("#panels canvas")].map((canvas) => {
   for (let i = 3; i < pixels.length; i += 4) painted += pixels[i] > 0;
   return painted;
 })"""
-# Per panel: the time axis as drawn.
-PANELS_SHOWN = "[...document.querySelectorAll('.panel')].map((panel) => panel.querySelector('.u-over').getBoundingClientRect().width)"
+# Per panel: width of its plotting area.
+WIDTHS = "[...document.querySelectorAll('.panel .u-over')].map((area) => area.getBoundingClientRect().width)"
+# Where the first panel's plotting area lies.
+FIRST_AREA = """(() => {
+  const { x, y, width, height } = document.querySelector(".panel .u-over").getBoundingClientRect();
+  return [x, y, width, height];
+})()"""
+# Clicks every button of the legend that is on.
+ALL_OFF = """for (const button of document.querySelectorAll("#legend button[data-lines]")) {
+  if (button.getAttribute("aria-pressed") === "true") button.click();
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +52,7 @@ def opened(browser, page):
 
 def readout(browser, x_share):
     """Time under the mouse at this share of the first panel's width, s, as the page prints it."""
-    box = browser.evaluate("(() => { const b = document.querySelector('.u-over').getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()")
-    x, y, width, height = box
+    x, y, width, height = browser.evaluate(FIRST_AREA)
     browser.mouse("mouseMoved", x + x_share * width, y + height / 2)
     browser.wait_for("document.querySelector('.readout').textContent.includes(' s')")
     return float(browser.evaluate("document.querySelector('.readout').textContent").split(" s")[0])
@@ -67,9 +78,7 @@ def test_hostile_names_run_nothing(opened):
 def test_dragging_zooms_every_panel_and_a_double_click_resets(opened):
     opened.evaluate("document.getElementById('series-section').scrollIntoView()")
     assert readout(opened, 0.9) > 25
-    x, y, width, height = opened.evaluate(
-        "(() => { const b = document.querySelector('.u-over').getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()"
-    )
+    x, y, width, height = opened.evaluate(FIRST_AREA)
     middle = y + height / 2
     opened.mouse("mousePressed", x + 0.2 * width, middle)
     opened.mouse("mouseMoved", x + 0.3 * width, middle)
@@ -90,9 +99,9 @@ def test_dragging_zooms_every_panel_and_a_double_click_resets(opened):
 
 def test_the_legend_hides_lines_and_the_selector_isolates_a_run(opened):
     before = opened.evaluate(PAINTED)
-    opened.evaluate("[...document.querySelectorAll('#legend button[data-lines]')].forEach((button) => button.getAttribute('aria-pressed') === 'true' && button.click())")
+    opened.evaluate(ALL_OFF)
     assert opened.evaluate("document.querySelectorAll('#legend button[aria-pressed=true]').length") == 0
-    opened.wait_for(f"JSON.stringify({PAINTED}) !== '{before}'")
+    opened.wait_for(f"JSON.stringify({PAINTED}) !== '{json.dumps(before, separators=(',', ':'))}'")
     after = opened.evaluate(PAINTED)
     assert all(less < more for less, more in zip(after, before, strict=True))
     opened.evaluate(
@@ -116,9 +125,9 @@ def test_it_fits_narrow_and_dark(browser, page):
     browser.open(page, width=600, dark=True)
     assert browser.evaluate("document.documentElement.scrollWidth") <= 600
     assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
-    assert all(width < 600 for width in browser.evaluate(PANELS_SHOWN))
+    assert all(width < 600 for width in browser.evaluate(WIDTHS))
     browser.resize(1000, 900)
-    browser.wait_for(f"{PANELS_SHOWN}.every((width) => width > 700)")
+    browser.wait_for(f"{WIDTHS}.every((width) => width > 700)")
     assert browser.messages == []
 
 

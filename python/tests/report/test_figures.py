@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from paceline.report import write_figures
 
 pytest.importorskip("matplotlib", reason="Matplotlib is not installed")

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from paceline.report.loading import RecordError, load
 from synthetic import HOSTILE, write_record
+
+from paceline.report.loading import RecordError, load
 
 
 def manifest_of(directory, **changes):

@@ -5,8 +5,9 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from paceline.report import RecordError, write_html
 from synthetic import HOSTILE, write_record
+
+from paceline.report import RecordError, write_html
 
 
 class Document(HTMLParser):

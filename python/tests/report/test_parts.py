@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from synthetic import write_record
+
 from paceline.report import palette, summary, units
 from paceline.report.decimation import decimate
 from paceline.report.loading import Column, Samples, load
-from synthetic import write_record
 
 
 def samples(values, step_s=1.0):
@@ -74,7 +75,7 @@ def test_columns_align_and_show_what_is_absent():
     assert units.column([3.834, 940.12, None]) == ["3.83", "940.12", "–"]
     assert units.column([12345.6, 100.0]) == ["12\u2009346", "100"]
     assert units.column([0.0, 0.0]) == ["0", "0"]
-    assert [units.number(x) for x in (0.0, 0.5, 30.0, 1234.5, None)] == ["0", "0.5", "30", "1234" if round(1234.5) == 1234 else "1235", "–"]
+    assert [units.number(x) for x in (0.0, 0.5, 30.0, 1234.6, None)] == ["0", "0.5", "30", "1235", "–"]
 
 
 def test_every_known_controller_has_its_own_mark():
@@ -108,3 +109,13 @@ def test_points_average_over_seeds_and_not_over_scenarios(tmp_path):
     apart = summary.points(runs(("one", 1), ("two", 1), ("three", 1)))
     assert [point.mean for point in apart] == [True, True, True]
     assert len({point.name for point in apart}) == 3
+
+
+def test_points_are_not_averaged_over_competitors(tmp_path):
+    mixes = [write_record(tmp_path / other, flows=[("a", "cubic"), ("b", other)], samples=500) for other in ("mpc", "bbr3")]
+    assert [(point.name, point.mean) for point in summary.points(load(mixes))] == [
+        ("cubic (with mpc)", True),
+        ("mpc", True),
+        ("cubic (with bbr3)", True),
+        ("bbr3", True),
+    ]

@@ -46,9 +46,9 @@
     return printing() ? PRINT_WIDTH : Math.max(280, Math.floor(node.getBoundingClientRect().width));
   }
 
-  function swatch(mark) {
-    const line = element("i", { className: "line" });
-    line.style.background = colour(mark);
+  function swatch(mark, dashed = false) {
+    const line = element("i", { className: dashed ? "line dashed" : "line" });
+    line.style.color = colour(mark);
     return line;
   }
 
@@ -70,7 +70,7 @@
 
   function readable(value) {
     if (value === null || value === undefined) return "–";
-    return value === 0 ? "0" : grouped(value, decimalsFor(Math.abs(value) / 100));
+    return grouped(value, Number.isInteger(value) ? 0 : decimalsFor(Math.abs(value) / 100));
   }
 
   // Round steps (1, 2, 5 times a power of ten) that cut [low, high] into about `count`.
@@ -338,7 +338,7 @@
       if (data.runs.length > 1 && flows.length > 1) group.append(legendButton(run.label, flows));
       for (const flow of flows) {
         const line = data.lines[flow];
-        group.append(legendButton(data.runs.length > 1 && flows.length === 1 ? run.label : line.name, [flow], line));
+        group.append(legendButton(data.runs.length > 1 && flows.length === 1 ? run.label : line.text, [flow], line));
       }
       legend.append(group);
     });
@@ -456,7 +456,7 @@
     const parts = visible.map(({ entry, row }) => {
       let at = index;
       while (at > 0 && plot.data[row][at] === undefined) at -= 1; // no sample of this line here: the one before
-      const mark = entry.runs ? element("i", { className: "line area" }) : swatch(data.lines[entry.line]);
+      const mark = entry.runs ? element("i", { className: "line area" }) : swatch(data.lines[entry.line], entry.second);
       return element("span", {}, mark, readable(plot.data[row][at]));
     });
     const time = grouped(plot.data[0][index], decimalsFor((plot.scales.x.max - plot.scales.x.min) / 500));
@@ -484,6 +484,7 @@
       ],
       cursor: {
         sync: { key: SYNC, scales: ["x", null] },
+        y: false,
         drag: { x: true, y: false, setScale: false },
         points: { size: 6 },
         bind: { dblclick: () => () => zoomTo(null) },
