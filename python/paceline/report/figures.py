@@ -159,7 +159,14 @@ def _throughput_axis(axes: "Axes", values: Sequence[float]) -> None:
 
 def _label_points(axes: "Axes", points: Sequence[tuple[summary.Point, float, float]]) -> None:
     """Names beside their markers, each on the first side where it meets no other name or marker."""
-    sides = ((6, 0, "left", "center"), (-6, 0, "right", "center"), (0, 6, "center", "bottom"), (0, -6, "center", "top"))
+    sides: tuple[tuple[int, int, str, str], ...] = (
+        (6, 0, "left", "center"),
+        (-6, 0, "right", "center"),
+        (0, 6, "center", "bottom"),
+        (0, -6, "center", "top"),
+    )
+    # Where all of these are taken: further above and below.
+    sides += tuple((0, way * (6 + 9 * away), "center", "center") for away in (1, 2, 3, 4) for way in (1, -1))
     figure: Any = axes.figure
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer() if hasattr(figure.canvas, "get_renderer") else None

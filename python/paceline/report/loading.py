@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-#: Version of the record layout that this module reads.
-FORMAT = 1
+#: What a manifest calls itself, and the newest version of it that this module reads.
+FORMAT = "paceline-record"
+FORMAT_VERSION = 1
 
-#: Columns of ``series.parquet`` that every controller shares; all others are what a controller chose to show.
+#: Columns of ``series.parquet`` that every controller shares; all others are what a controller chose to show. Counts are
+#: running totals.
 FLOW_COLUMNS = {
     "throughput_bps": "bit/s",
     "send_bps": "bit/s",
@@ -36,7 +38,7 @@ FLOW_COLUMNS = {
     "retransmitted_packets": "packets",
 }
 
-#: Columns of ``links.parquet``.
+#: Columns of ``links.parquet``. Counts are running totals.
 LINK_COLUMNS = {
     "capacity_bps": "bit/s",
     "throughput_bps": "bit/s",
@@ -45,9 +47,6 @@ LINK_COLUMNS = {
     "drops": "packets",
     "marks": "packets",
 }
-
-# Drawn as running totals, whether a world writes totals or the count of each interval.
-_COUNTERS = {"delivered_packets", "lost_packets", "retransmitted_packets", "drops", "marks"}
 
 
 class RecordError(ValueError):
@@ -210,10 +209,18 @@ def _manifest(directory: Path) -> dict[str, Any]:
         raise RecordError(f"{path}: not JSON: {error}") from None
     if not isinstance(manifest, dict):
         raise RecordError(f"{path}: expected one JSON object, found {type(manifest).__name__}")
-    if manifest.get("format") != FORMAT or manifest.get("format") is True:
-        found = json.dumps(manifest.get("format"))
-        raise RecordError(f"{path}: key `format` is {found}; this version of Paceline reads format {FORMAT}")
+    if manifest.get("format") != FORMAT:
+        raise RecordError(f"{path}: key `format` is {_shown(manifest, 'format')}, not {json.dumps(FORMAT)}")
+    version = manifest.get("format_version")
+    if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
+        found = _shown(manifest, "format_version")
+        raise RecordError(f"{path}: key `format_version` is {found}; this version of Paceline reads 1 to {FORMAT_VERSION}")
     return manifest
+
+
+def _shown(manifest: Mapping[str, Any], key: str) -> str:
+    text = json.dumps(manifest.get(key))
+    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _sources(summaries: object, samples: Mapping[str, Samples], kind: str) -> list[tuple[str, Summary, Samples]]:
@@ -253,11 +260,7 @@ def _by_source(path: Path, key: str, known: Mapping[str, str]) -> dict[str, Samp
         rows = rows[np.argsort(time_s[rows], kind="stable")]
         split[name] = Samples(
             time_s[rows],
-            {
-                column: Column(units[column], _total(column, values[rows]))
-                for column, values in columns.items()
-                if np.isfinite(values[rows]).any()
-            },
+            {column: Column(units[column], values[rows]) for column, values in columns.items() if np.isfinite(values[rows]).any()},
         )
     return split
 
@@ -275,13 +278,6 @@ def _floats(table: pa.Table, name: str) -> np.ndarray | None:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _total(name: str, values: np.ndarray) -> np.ndarray:
-    """Counters as running totals. A count that ever falls cannot be a total, so it is one per interval, and is summed."""
-    if name not in _COUNTERS or not (np.diff(values[np.isfinite(values)]) < 0).any():
-        return values
-    return np.nancumsum(values)
-
-
 def _unit(column: pa.Field, fallback: str) -> str:
     unit = (column.metadata or {}).get(b"unit")
     return unit.decode("utf-8", "replace") if unit else fallback
@@ -291,7 +287,7 @@ def _checks(checks: object) -> list[Check]:
     rows = [row for row in checks if isinstance(row, dict)] if isinstance(checks, list) else []
     return [
         Check(
-            name=str(row.get("name") or "check"),
+            name=str(row.get("name") or "check").replace("_", " "),
             ok=row.get("ok") if isinstance(row.get("ok"), bool) else None,
             detail=str(row.get("detail") or ""),
         )
@@ -304,7 +300,7 @@ def _title(text: str, manifest: Mapping[str, Any], directory: Path) -> str:
         title = tomllib.loads(text).get("title")
     except (tomllib.TOMLDecodeError, RecursionError):
         title = None
-    for candidate in (title, lookup(manifest, "result", "scenario"), lookup(manifest, "scenario", "path")):
+    for candidate in (title, lookup(manifest, "scenario", "name"), lookup(manifest, "scenario", "path")):
         if isinstance(candidate, str) and candidate.strip():
             return candidate.strip()
     return directory.name

@@ -245,9 +245,9 @@ def _facts_list(heading: str, facts: Mapping[str, str]) -> str:
 def _facts(run: Run) -> dict[str, str]:
     """Where a run comes from and how to get it again, as text by name; what the record does not say is left out."""
     manifest = run.manifest
-    command = manifest.get("command")
-    commit = manifest.get("commit")
-    if commit and manifest.get("dirty"):
+    command = manifest.get("command_line")
+    commit = lookup(manifest, "git", "commit")
+    if commit and lookup(manifest, "git", "dirty"):
         commit = f"{commit} (with uncommitted changes)"
     facts = {
         "Record": run.directory.name,
@@ -258,12 +258,27 @@ def _facts(run: Run) -> dict[str, str]:
         "Commit": commit,
         "Scenario file": lookup(manifest, "scenario", "path"),
         "Scenario SHA-256": lookup(manifest, "scenario", "sha256"),
-        "Started": manifest.get("started_at"),
+        "Started": manifest.get("started"),
         "Wall time": _seconds(manifest.get("wall_s")),
+        **_parameters(run),
         **_flat("Host", manifest.get("host")),
         **_flat("Engine", lookup(manifest, "result", "engine")),
     }
     return {key: str(value) for key, value in facts.items() if value not in (None, "")}
+
+
+def _parameters(run: Run) -> dict[str, str]:
+    """Every controller's parameters, by controller; flows that share them are named once."""
+    rows = run.manifest.get("flows")
+    found: dict[str, list[str]] = {}
+    for row in rows if isinstance(rows, list) else []:
+        params = lookup(row, "controller_params")
+        if isinstance(params, dict) and params:
+            values = ", ".join(f"{name} = {json.dumps(value)}" for name, value in params.items())
+            texts = found.setdefault(f"Parameters of {lookup(row, 'controller')}", [])
+            if values not in texts:
+                texts.append(values)
+    return {key: "; ".join(texts) for key, texts in found.items()}
 
 
 def _seconds(value: object) -> str | None:

@@ -4,7 +4,6 @@ In: loaded runs. Out: typed columns of text with their sort keys, and plot point
 every number is the record's own, so that the page and ``paceline run --json`` can never disagree.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -80,8 +79,8 @@ def link_columns(rows: Sequence[tuple[Run, Link]]) -> list[TableColumn]:
 def points(runs: Sequence[Run]) -> list[Point]:
     """Points of throughput against delay: one per flow, and a mean for each controller that has several.
 
-    Flows are averaged only over runs of one scenario and the same controllers in one world with the same settings: over flows
-    and seeds, never over what they competed with.
+    Flows are averaged only over runs of one scenario text (overrides are part of it) with the same controllers in one world:
+    over flows and seeds, never over what they competed with.
     """
     groups: dict[tuple, list[Point]] = {}
     for run in runs:
@@ -90,7 +89,7 @@ def points(runs: Sequence[Run]) -> list[Point]:
             delay = {key: flow.summary.number(*path) for key, _, path in DELAYS}
             delay = {key: value for key, value in delay.items() if value is not None}
             if throughput is not None and delay:
-                key = (flow.controller, _others(run, flow), run.scenario_id, str(run.manifest.get("world")), _overrides(run))
+                key = (flow.controller, _others(run, flow), run.scenario_id, str(run.manifest.get("world")))
                 name = f"{run.label}, {flow.name}"
                 groups.setdefault(key, []).append(Point(name, flow.controller, 0, False, throughput, delay))
     names = [key[0] for key in groups]
@@ -150,10 +149,3 @@ def _utilization(run: Run, _: Flow) -> float | None:
 def _others(run: Run, flow: Flow) -> tuple[str, ...]:
     """The controllers that a flow shared the run with, its own apart."""
     return tuple(sorted({other.controller for other in run.flows} - {flow.controller}))
-
-
-def _overrides(run: Run) -> tuple[str, ...]:
-    """What ``--set`` changed, so that runs with different settings are not averaged."""
-    command = run.manifest.get("command")
-    text = " ".join(map(str, command)) if isinstance(command, list) else str(command or "")
-    return tuple(sorted(re.findall(r"--set[ =](\S+)", text)))

@@ -177,23 +177,29 @@ def write_record(
     if "links.parquet" not in drop:
         pq.write_table(_table(links, {}), directory / "links.parquet")
     manifest = {
-        "format": 1,
+        "format": "paceline-record",
+        "format_version": 1,
         "paceline_version": "0.1.0",
-        "commit": "0123456789abcdef0123456789abcdef01234567",
-        "dirty": False,
-        "scenario": {"path": "scenarios/variable.toml", "text": text, "sha256": hashlib.sha256(text.encode()).hexdigest()},
+        "git": {"commit": "0123456789abcdef0123456789abcdef01234567", "dirty": False},
+        "scenario": {
+            "name": "variable",
+            "path": "scenarios/variable.toml",
+            "text": text,
+            "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        },
         "seed": seed,
         "world": world,
-        "command": ["paceline", "run", "scenarios/variable.toml", "--controller", flows[0][1], "--seed", str(seed)],
-        "host": {"os": "Linux 6.1", "cpu": "example CPU", "cores": 2},
-        "started_at": "2026-01-02T03:04:05Z",
+        "command_line": ["paceline", "run", "scenarios/variable.toml", "--controller", flows[0][1], "--seed", str(seed)],
+        "host": {"os": "linux", "kernel": "6.1.0", "arch": "x86_64", "cpu_model": "example CPU", "cores": 2},
+        "started": "2026-01-02T03:04:05Z",
         "wall_s": 0.5,
-        "files": ["series.parquet", "links.parquet"],
+        "files": [{"name": "series.parquet"}, {"name": "links.parquet"}],
+        "flows": [{"name": name, "controller": controller, "controller_params": {"gain": 0.5}} for name, controller in flows],
         "result": result,
         "checks": checks
         if checks is not None
         else [
-            {"name": "packets conserved", "ok": True, "detail": "sent = delivered + lost + in flight for every flow"},
+            {"name": "packets_conserved", "ok": True, "detail": "sent = delivered + lost + in flight for every flow"},
             {"name": "queue stays within the buffer", "ok": True, "detail": "largest 150000 of 150000 bytes"},
         ],
     }

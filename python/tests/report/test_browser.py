@@ -147,7 +147,7 @@ def test_a_quantity_can_be_chosen_and_series_of_other_times_are_joined(browser, 
 
 
 def test_a_record_without_series_is_still_a_page(browser, tmp_path):
-    (tmp_path / "manifest.json").write_text('{"format": 1}')
+    (tmp_path / "manifest.json").write_text('{"format": "paceline-record", "format_version": 1}')
     browser.messages.clear()
     browser.open(write_html([tmp_path], tmp_path / "report.html"))
     assert browser.evaluate("document.documentElement.dataset.charts") == "0"

@@ -11,6 +11,8 @@ from synthetic import HOSTILE, write_record
 
 from paceline.report.loading import RecordError, load
 
+MINIMAL = '{"format": "paceline-record", "format_version": 1}'
+
 
 def manifest_of(directory, **changes):
     path = directory / "manifest.json"
@@ -44,7 +46,7 @@ def test_labels_name_what_differs(tmp_path):
 
 
 def test_nothing_but_a_manifest_is_enough(tmp_path):
-    (tmp_path / "manifest.json").write_text('{"format": 1}')
+    (tmp_path / "manifest.json").write_text(MINIMAL)
     (run,) = load([tmp_path])
     assert (run.flows, run.links, run.checks, run.duration_s) == ([], [], [], None)
 
@@ -57,17 +59,8 @@ def test_a_strange_result_is_read_without_failing(tmp_path, junk):
     assert all(flow.summary.number("rtt_ms", "p95") is None for flow in run.flows)
 
 
-def test_counts_per_interval_become_totals(tmp_path):
-    (tmp_path / "manifest.json").write_text('{"format": 1}')
-    table = {"time_s": [1.0, 2.0, 3.0], "flow": ["a"] * 3, "lost_packets": [2, 0, 5], "delivered_packets": [1, 1, 4]}
-    pq.write_table(pa.table(table), tmp_path / "series.parquet")
-    columns = load([tmp_path])[0].flows[0].samples.columns
-    assert columns["lost_packets"].values.tolist() == [2, 2, 7]
-    assert columns["delivered_packets"].values.tolist() == [1, 1, 4]  # never falls: a total already
-
-
 def test_samples_are_sorted_and_nulls_are_nan(tmp_path):
-    (tmp_path / "manifest.json").write_text('{"format": 1}')
+    (tmp_path / "manifest.json").write_text(MINIMAL)
     table = {"time_s": [2.0, 1.0, None, 1.0], "flow": ["a", "a", "a", None], "rtt_ms": [None, 7.0, 8.0, 9.0], "note": list("wxyz")}
     pq.write_table(pa.table(table), tmp_path / "series.parquet")
     (flow,) = load([tmp_path])[0].flows
@@ -79,7 +72,7 @@ def test_samples_are_sorted_and_nulls_are_nan(tmp_path):
 
 
 def test_flows_named_by_number_are_read(tmp_path):
-    (tmp_path / "manifest.json").write_text('{"format": 1}')
+    (tmp_path / "manifest.json").write_text(MINIMAL)
     pq.write_table(pa.table({"time_s": [1.0], "flow": np.array([3]), "rtt_ms": [5.0]}), tmp_path / "series.parquet")
     assert [flow.name for flow in load([tmp_path])[0].flows] == ["3"]
 
@@ -92,9 +85,11 @@ def test_flows_named_by_number_are_read(tmp_path):
         ("\x00\xff", "manifest.json: not JSON: "),
         ("[" * 100_000, "manifest.json: not JSON: "),
         ("[]", "manifest.json: expected one JSON object, found list"),
-        ("{}", "key `format` is null; this version of Paceline reads format 1"),
-        ('{"format": 2}', "key `format` is 2; this version of Paceline reads format 1"),
-        ('{"format": true}', "key `format` is true"),
+        ("{}", 'key `format` is null, not "paceline-record"'),
+        ('{"format": 1}', "key `format` is 1"),
+        ('{"format": "paceline-record"}', "key `format_version` is null"),
+        ('{"format": "paceline-record", "format_version": 2}', "is 2; this version of Paceline reads 1 to 1"),
+        ('{"format": "paceline-record", "format_version": true}', "key `format_version` is true"),
     ],
 )
 def test_what_is_no_record_is_refused(tmp_path, content, complaint):

@@ -76,7 +76,16 @@ def test_hostile_names_stay_text(page, document):
 
 def test_the_record_is_all_there(document):
     shown = " ".join(text for texts in document.texts.values() for text in texts)
-    for expected in ("0123456789abcdef", "scenarios/variable.toml", "packets conserved", "asked 40 ms", "✓", "✗", "example CPU"):
+    for expected in (
+        "0123456789abcdef",
+        "scenarios/variable.toml",
+        "packets conserved",
+        "asked 40 ms",
+        "✓",
+        "✗",
+        "example CPU",
+        "gain = 0.5",
+    ):
         assert expected in shown
     assert "--controller mpc" in shown
 

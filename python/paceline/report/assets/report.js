@@ -167,9 +167,11 @@
       { x: x - 12 - width, y: y - h / 2, anchor: "end" },
       { x: x - width / 2, y: y - 12 - h, anchor: "middle" },
       { x: x - width / 2, y: y + 12, anchor: "middle" },
-      { x: x + 8, y: y - 10 - h, anchor: "start" },
-      { x: x - 8 - width, y: y + 10, anchor: "end" },
     ];
+    for (const away of [1, 2, 3, 4]) {
+      sides.push({ x: x - width / 2, y: y - 12 - h - away * h, anchor: "middle" });
+      sides.push({ x: x - width / 2, y: y + 12 + away * h, anchor: "middle" });
+    }
     let best = null;
     for (const side of sides) {
       const area = { x: side.x, y: side.y, w: width, h };
@@ -332,6 +334,9 @@
       select.addEventListener("change", () => showRun(select.value));
       legend.append(element("label", {}, "Show ", select));
     }
+    const reset = element("button", { type: "button", className: "reset", textContent: "Reset zoom", disabled: !state.zoom });
+    reset.addEventListener("click", () => zoomTo(null));
+    legend.append(reset);
     data.runs.forEach((run, index) => {
       const flows = flowsOf(index);
       const group = element("span", { className: "run" });
@@ -343,9 +348,6 @@
       legend.append(group);
     });
     if (data.capacities.length) legend.append(element("span", {}, element("i", { className: "line area" }), "link capacity"));
-    const reset = element("button", { type: "button", className: "reset", textContent: "Reset zoom", disabled: !state.zoom });
-    reset.addEventListener("click", () => zoomTo(null));
-    legend.append(reset);
   }
 
   // Everything while it is readable, else the first run.
