@@ -68,10 +68,12 @@ def payload(runs: Sequence[Run]) -> dict[str, object]:
     """Everything the script needs, ready for JSON."""
     times = _Times()
     lines: list[dict[str, object]] = []
+    # Flows of one controller keep its hue and differ in shade, within a run and from run to run.
+    used: dict[str, int] = {}
+    links_used: dict[palette.Mark, int] = {}
     for index, run in enumerate(runs):
         span = time_span(run)
         controllers = list(dict.fromkeys(flow.controller for flow in run.flows))
-        used: dict[str, int] = {}
         for flow in run.flows[:FLOWS_DRAWN]:
             shade = used.get(flow.controller, 0)
             used[flow.controller] = shade + 1
@@ -80,7 +82,9 @@ def payload(runs: Sequence[Run]) -> dict[str, object]:
                 text = f"{flow.name} ({flow.controller})"
             lines.append(_line(index, "flow", flow, text, palette.mark(flow.controller).shade(shade), span, times))
         mark = palette.mark(controllers[0]) if len(controllers) == 1 else palette.Mark("#555555", "#AAAAAA", "circle")
-        for step, link in enumerate(run.links):
+        for link in run.links:
+            step = links_used.get(mark, 0)
+            links_used[mark] = step + 1
             lines.append(_line(index, "link", link, link.name, mark.shade(step), span, times))
     return {
         "runs": [{"label": run.label, "end": _rounded(time_span(run)[1], 9)} for run in runs],

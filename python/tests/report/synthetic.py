@@ -184,8 +184,8 @@ def write_record(
         "scenario": {
             "name": "variable",
             "path": "scenarios/variable.toml",
-            "text": text,
             "sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "text": text,
         },
         "seed": seed,
         "world": world,
@@ -208,7 +208,7 @@ def write_record(
 
 
 def _table(columns, units):
-    known = {"bps": "bit/s", "bytes": "B", "ms": "ms", "s": "s", "packets": "packets"}
+    known = {"bps": "bit/s", "bytes": "bytes", "ms": "ms", "s": "s", "packets": "packets"}
     table = pa.table(columns)
     fields = [
         column.with_metadata({"unit": units.get(column.name, known.get(column.name.rsplit("_", 1)[-1], ""))})
