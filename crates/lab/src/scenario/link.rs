@@ -6,7 +6,7 @@ use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, Picos, Reorder
 use super::error::{Fault, Locus, ScenarioError};
 use super::quantity::{BufferSize, Delay, show_time};
 use super::reader::{Reader, nothing};
-use super::trace::{self, TraceSource};
+use super::trace::TraceSource;
 
 /// One direction of a link, as the scenario says it.
 #[derive(Clone, Debug)]
@@ -250,7 +250,7 @@ impl Direction {
             CapacitySource::Constant(bps) => (Capacity::Constant(*bps), *bps),
             CapacitySource::Trace { source, once } => {
                 let trace = source.resolve(seed).map_err(|fault| self.trace_at.blame(fault))?;
-                let bps = trace::mean_bps(&trace);
+                let bps = trace.mean_bps();
                 (Capacity::Trace { trace, once: *once }, bps)
             }
         };

@@ -320,6 +320,7 @@ fn plan_flow(flow: &Flow, starts: &mut Pcg64) -> FlowPlan {
     FlowPlan {
         name: flow.name.clone(),
         controller_name: choice.label(),
+        needs: choice.spec().needs,
         fields: choice.spec().fields.to_vec(),
         controller: Box::new(move |path| (choice.spec().build)(choice.params(), path)),
         stack: flow.stack,

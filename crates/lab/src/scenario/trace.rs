@@ -4,21 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use paceline_net::Trace;
+use paceline_net::trace::synth::Preset;
 
 use super::error::{Fault, ScenarioError};
 use super::reader::Reader;
 use super::tree::{Place, Value};
-
-/// Largest trace file that is read, bytes: an hour at 100 Gbit/s would be far beyond it.
-const MAX_FILE: u64 = 1 << 30;
 
 /// A trace as a scenario names it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TraceSource {
     /// Read from a file.
     File(Arc<Trace>),
-    /// Generated: the generator's name, and its seed where the scenario pins one.
-    Synth { name: String, seed: Option<u64> },
+    /// Generated, with its seed where the scenario pins one.
+    Synth { preset: Preset, seed: Option<u64> },
 }
 
 impl TraceSource {
@@ -53,57 +51,34 @@ impl TraceSource {
                 (name, Some(seed))
             }
         };
-        if name.is_empty() {
-            return Err(Fault::new("no generator after \"synth:\"", "allowed: synth:NAME"));
-        }
-        Ok(Self::Synth { name: name.into(), seed })
+        let preset = Preset::from_name(name).ok_or_else(|| {
+            let what = format!("there is no trace generator \"{name}\"");
+            let names = Preset::ALL.map(|preset| format!("synth:{}", preset.name())).join(", ");
+            Fault::new(what, format!("allowed: {names}, each with or without :SEED"))
+        })?;
+        Ok(Self::Synth { preset, seed })
     }
 
     /// The opportunities, for a run with `run_seed`.
     pub fn resolve(&self, run_seed: u64) -> Result<Arc<Trace>, Fault> {
         match self {
             Self::File(trace) => Ok(trace.clone()),
-            Self::Synth { name, seed } => synthesize(name, seed.unwrap_or(run_seed)).map(Arc::new),
+            Self::Synth { preset, seed } => {
+                let params = preset.params(SYNTH_DURATION_MS, seed.unwrap_or(run_seed));
+                let trace = params.generate();
+                trace.map(Arc::new).map_err(|error| Fault::new(error.to_string(), ""))
+            }
         }
     }
 }
 
-/// The one place that asks the link crate for a generated trace.
-fn synthesize(_name: &str, _seed: u64) -> Result<Trace, Fault> {
-    Err(Fault::new(
-        "generated traces are not available in this build",
-        "allowed: the path of a trace file",
-    ))
-}
+/// Length of a generated trace, after which it repeats, ms.
+const SYNTH_DURATION_MS: u32 = 300_000;
 
-/// The one place that reads a trace file.
+/// Reads a trace file.
 fn load(path: &Path) -> Result<Trace, Fault> {
     let hint = "allowed: the path of a trace file, one millisecond per line";
-    let fail = |reason: String| Fault::new(format!("{}: {reason}", path.display()), hint);
-    let size = std::fs::metadata(path).map_err(|e| fail(plain(&e)))?;
-    if !size.is_file() || size.len() > MAX_FILE {
-        return Err(fail("not a file of at most 1 GiB".into()));
-    }
-    let text = std::fs::read(path).map_err(|e| fail(plain(&e)))?;
-    let mut opportunities_ms = Vec::new();
-    for (i, line) in text.split(|b| *b == b'\n').enumerate() {
-        let last = i > 0 && line.is_empty();
-        let line = std::str::from_utf8(line).unwrap_or("?").trim_end_matches('\r');
-        if line.is_empty() && last {
-            continue;
-        }
-        let ms: Option<u32> = line.trim().parse().ok();
-        let Some(ms) = ms.filter(|ms| opportunities_ms.last().is_none_or(|before| before <= ms))
-        else {
-            let what = format!("line {} is not a millisecond at or after the one before", i + 1);
-            return Err(fail(what));
-        };
-        opportunities_ms.push(ms);
-    }
-    if opportunities_ms.last().is_none_or(|last| *last == 0) {
-        return Err(fail("the last millisecond is not above 0".into()));
-    }
-    Ok(Trace { opportunities_ms })
+    Trace::load(path).map_err(|error| Fault::new(error.to_string(), hint))
 }
 
 /// Why a file cannot be read, without the system's error number.
@@ -115,27 +90,17 @@ pub(crate) fn plain(error: &std::io::Error) -> String {
     }
 }
 
-/// Mean capacity of a trace that repeats, bit/s: opportunities of 1504 bytes over its period.
-pub(crate) fn mean_bps(trace: &Trace) -> f64 {
-    let period_ms = trace.opportunities_ms.last().copied().unwrap_or(0).max(1);
-    trace.opportunities_ms.len() as f64 * 1504.0 * 8.0 * 1000.0 / f64::from(period_ms)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn one_opportunity_per_millisecond_is_twelve_megabits() {
-        assert_eq!(mean_bps(&Trace { opportunities_ms: vec![1] }), 12_032_000.0);
-    }
-
-    #[test]
     fn generator_and_seed_are_read() {
         let synth = |text| TraceSource::synth(text).map_err(|fault| fault.what);
-        let named = |name: &str, seed| Ok(TraceSource::Synth { name: name.into(), seed });
-        assert_eq!(synth("lte"), named("lte", None));
-        assert_eq!(synth("lte:7"), named("lte", Some(7)));
+        let lte = |seed| Ok(TraceSource::Synth { preset: Preset::Lte, seed });
+        assert_eq!(synth("lte"), lte(None));
+        assert_eq!(synth("lte:7"), lte(Some(7)));
+        assert!(synth("5g").is_err());
         assert!(synth("lte:x").is_err());
         assert!(synth("").is_err());
     }
