@@ -6,6 +6,32 @@ Everything here is re-exported, typed and shaped, by the modules of ``paceline``
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, final
 
+from typing_extensions import disjoint_base
+
+__all__ = [
+    "Ack",
+    "ControllerCore",
+    "InputError",
+    "Loss",
+    "PacelineError",
+    "PathInfo",
+    "Resume",
+    "RunError",
+    "Sent",
+    "Timeout",
+    "Undo",
+    "build_info",
+    "check_scenario",
+    "controllers",
+    "drive_controller",
+    "export_qlog",
+    "run",
+    "scenario_schema",
+    "trace_convert",
+    "trace_info",
+    "trace_synth",
+]
+
 class PacelineError(Exception):
     """Whatever Paceline raises on purpose. Catch this to catch both kinds."""
 
@@ -278,6 +304,7 @@ class Resume:
     def idle_ns(self) -> int:
         """How long nothing was in flight, ns."""
 
+@disjoint_base
 class ControllerCore:
     """The native half of ``paceline.Controller``: what the controller decides, checked as it is set."""
 

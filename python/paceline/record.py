@@ -5,11 +5,12 @@ In: a directory that ``paceline run`` or :func:`paceline.run` wrote. Out: :class
 
 import html
 import json
+import shutil
+import weakref
 from collections.abc import Mapping
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from paceline._native import InputError
@@ -26,15 +27,16 @@ FORMAT = 1
 class Run:
     """One run: what was asked for, what came out, where it lies."""
 
-    def __init__(self, directory: str | PathLike[str], *, keep_alive: TemporaryDirectory[str] | None = None) -> None:
+    def __init__(self, directory: str | PathLike[str], *, temporary: Path | None = None) -> None:
         """Use :func:`load`, or :func:`paceline.run`.
 
         Args:
             directory: the record.
-            keep_alive: a temporary directory that holds the record, removed with this object.
+            temporary: a directory that is removed with this object; it holds the record.
         """
         self.directory = Path(directory)
-        self._keep_alive = keep_alive
+        if temporary is not None:
+            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
         self.manifest: dict[str, Any] = _read_manifest(self.directory)
 
     @property

@@ -4,6 +4,7 @@ In: a scenario (file, text, dict or :class:`paceline.Scenario`) and what to chan
 """
 
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -51,12 +52,17 @@ def run(
         KeyboardInterrupt: Ctrl-C; no record is left.
     """
     source = Source.of(scenario)
-    keep_alive = None
-    if out is None:
-        keep_alive = tempfile.TemporaryDirectory(prefix="paceline-", ignore_cleanup_errors=True)
-        out = Path(keep_alive.name) / "record"
-    answer = execute(source, controller, seed=seed, out=Path(out), overrides=override_list(overrides), command=sys.argv)
-    return Run(answer["record"], keep_alive=keep_alive)
+    changes = override_list(overrides)
+    if out is not None:
+        answer = execute(source, controller, seed=seed, out=Path(out), overrides=changes, command=sys.argv)
+        return Run(answer["record"])
+    temporary = Path(tempfile.mkdtemp(prefix="paceline-"))
+    try:
+        answer = execute(source, controller, seed=seed, out=temporary / "record", overrides=changes, command=sys.argv)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return Run(answer["record"], temporary=temporary)
 
 
 def check(scenario: ScenarioLike, *, overrides: Overrides = ()) -> dict[str, Any]:

@@ -8,7 +8,8 @@ use crate::errors::run_error;
 
 /// Statistics of a trace file, as JSON.
 #[pyfunction]
-pub fn trace_info(_path: &str) -> PyResult<String> {
+pub fn trace_info(path: &str) -> PyResult<String> {
+    let _ = path;
     Err(run_error("not built yet"))
 }
 

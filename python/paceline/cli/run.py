@@ -51,7 +51,8 @@ def run(
             "--controller",
             "-c",
             metavar="NAME",
-            help="Controller of every flow, instead of the scenario's; repeat to compare. A built-in's name, or FILE.py:CLASS.",
+            help="Controller of every flow, instead of the scenario's; repeat to compare. "
+            "NAME, NAME:PROFILE, NAME,KEY=VALUE or FILE.py:CLASS.",
         ),
     ] = None,
     on: Annotated[World, typer.Option("--on", help="The world that carries the packets.")] = World.SIM,
@@ -62,7 +63,7 @@ def run(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Directory of the records [default: runs/SCENARIO].", show_default=False),
+        typer.Option(help="Directory of the records [default: under runs/SCENARIO].", show_default=False),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time [default: one per core].", show_default=False)] = None,
     check_only: Annotated[bool, typer.Option("--check", help="Print the resolved scenario as JSON; run nothing.")] = False,
@@ -70,8 +71,8 @@ def run(
 ) -> None:
     """Run a scenario, print the table, write records.
 
-    Without --controller one record is written to the output directory itself; with it, one per controller, in a
-    subdirectory of that name.
+    With --controller one record per controller is written, in a subdirectory of the output directory named after it;
+    without, one record, which is the output directory itself (default: runs/SCENARIO/as-written).
     """
     if on is not World.SIM:
         raise InputError(f"world `{on}` is not available in version {__version__}; available: sim")
@@ -82,7 +83,8 @@ def run(
     if check_only:
         print_json(check(scenario, overrides=overrides))
         return
-    planned = _plan(controller or [], out or Path("runs") / scenario.stem)
+    base = Path("runs") / scenario.stem
+    planned = _plan(controller, out or base) if controller else [Job("", None, out or base / "as-written")]
     source = Source.of(scenario)
     answers = _run_all(source, planned, seed, overrides, jobs or os.cpu_count() or 1)
     objects = [{**answer["result"], "record": answer["record"]} for answer in answers]
@@ -98,31 +100,28 @@ def schema() -> None:
 
 
 def _plan(names: Sequence[str], out: Path) -> list[Job]:
-    if not names:
-        return [Job("", None, out)]
     planned: list[Job] = []
     for text in names:
         chosen = _controller(text)
         name = chosen if isinstance(chosen, str) else chosen.__name__
-        if any(job.name == name for job in planned):
-            raise InputError(f"--controller {text}: `{name}` is given twice, and each record needs its own name")
-        planned.append(Job(name, chosen, out / name))
+        directory = out / (re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.") or "controller")
+        if any(job.out == directory for job in planned):
+            raise InputError(f"--controller {text}: a second record would go to {directory}; run it with another --out")
+        planned.append(Job(name, chosen, directory))
     return planned
 
 
 def _controller(text: str) -> str | type[Controller]:
-    """A built-in's name, checked when it is looked up; or ``FILE.py:CLASS``, loaded here."""
-    path, colon, name = text.rpartition(":")
-    if not colon:
-        if not re.fullmatch(r"[A-Za-z0-9_\-]+", text):
-            raise InputError(f"--controller {text}: expected a name of `paceline controllers`, or FILE.py:CLASS")
-        return text
+    """A built-in (``NAME``, ``NAME:PROFILE``, ``NAME,KEY=VALUE``), checked with the scenario; or ``FILE.py:CLASS``, loaded here."""
+    path, _, name = text.rpartition(":")
     file = Path(path)
+    if file.suffix != ".py":
+        return text
     if not file.is_file():
         raise InputError(f"--controller {text}: {path}: no such file")
     spec = importlib.util.spec_from_file_location(f"paceline_user_{file.stem}", file)
     if spec is None or spec.loader is None:
-        raise InputError(f"--controller {text}: {path} is not a Python file (.py)")
+        raise InputError(f"--controller {text}: {path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
