@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-#: Version of the record layout that this package reads.
-FORMAT = 1
+#: What every manifest calls itself, and the newest version of the layout that this package reads.
+FORMAT = "paceline-record"
+FORMAT_VERSION = 1
 
 
 class Run:
@@ -121,9 +122,10 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
     if not isinstance(manifest, Mapping):
         raise InputError(f"{path}: expected one JSON object, found {type(manifest).__name__}")
     if manifest.get("format") != FORMAT:
-        raise InputError(
-            f"{path}: key `format` is {json.dumps(manifest.get('format'))}; this version of Paceline reads format {FORMAT}"
-        )
+        raise InputError(f'{path}: key `format` is {json.dumps(manifest.get("format"))}; expected "{FORMAT}"')
+    version = manifest.get("format_version")
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= FORMAT_VERSION:
+        raise InputError(f"{path}: record format {json.dumps(version)}; this version reads up to {FORMAT_VERSION}")
     if not isinstance(manifest.get("result"), Mapping):
         raise InputError(f"{path}: no object under the key `result`")
     return dict(manifest)

@@ -56,15 +56,19 @@ class Flow:
     count: int | None = None
     #: When they start ("5 s").
     start: str | None = None
+    #: Each starts later by a random time up to this.
+    start_spread: str | None = None
     #: When they stop sending new data.
     stop: str | None = None
-    #: "tcp", "datagram" or "quic".
+    #: Base RTT of these flows where it differs from the links' ("80 ms").
+    rtt: str | None = None
+    #: "tcp" or "datagram", or a table.
     stack: Value | None = None
     #: Ceiling of the sending rate ("20 Gbit/s").
     cap: str | None = None
     #: Payload to transfer ("1 GB"); endless without.
     size: str | None = None
-    #: Keys that have no attribute here.
+    #: Keys that have no attribute here (``from`` and ``to``).
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

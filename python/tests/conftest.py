@@ -107,7 +107,9 @@ def write_record(tmp_path: Path) -> Callable[..., Path]:
         pl.DataFrame({"time_s": times, "link": ["bottleneck"] * 3, "queue_ms": [1.0, 2.0, 3.0]}).write_parquet(
             directory / "links.parquet"
         )
-        (directory / "manifest.json").write_text(json.dumps({"format": 1, "result": outcome} | manifest))
+        (directory / "manifest.json").write_text(
+            json.dumps({"format": "paceline-record", "format_version": 1, "result": outcome} | manifest)
+        )
         return directory
 
     return write

@@ -60,8 +60,9 @@ def test_an_empty_result_is_all_dashes() -> None:
         (None, "no manifest.json in it, so it is not a record of a run"),
         ("{", "manifest.json: not JSON: "),
         ("[]", "manifest.json: expected one JSON object, found list"),
-        ('{"format": 2}', "manifest.json: key `format` is 2; this version of Paceline reads format 1"),
-        ('{"format": 1}', "manifest.json: no object under the key `result`"),
+        ('{"format": 1}', 'manifest.json: key `format` is 1; expected "paceline-record"'),
+        ('{"format": "paceline-record", "format_version": 2}', "manifest.json: record format 2; this version reads up to 1"),
+        ('{"format": "paceline-record", "format_version": 1}', "manifest.json: no object under the key `result`"),
         ("[" * 100_000, "manifest.json: not JSON: "),
     ],
 )
