@@ -1,1 +1,37 @@
-//! s
+//! The Python extension module `paceline._native`: the only crate that knows PyO3.
+//!
+//! In go scenario text, names and Python classes; out come JSON and exceptions. Tables cross the border as Parquet files,
+//! never as Python objects, so the package above reads the same record whoever wrote it. `python/paceline/_native.pyi`
+//! states every signature and is checked against this binary by `make lint`.
+
+mod build_info;
+mod controllers;
+mod drive;
+mod errors;
+mod events;
+mod py_controller;
+mod run;
+mod trace;
+
+use pyo3::prelude::*;
+
+/// Every name the module exports.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::build_info::build_info;
+    #[pymodule_export]
+    use crate::controllers::controllers;
+    #[pymodule_export]
+    use crate::drive::drive_controller;
+    #[pymodule_export]
+    use crate::errors::{InputError, PacelineError, RunError};
+    #[pymodule_export]
+    use crate::events::{PyAck, PyLoss, PyPathInfo, PyResume, PySent, PyTimeout, PyUndo};
+    #[pymodule_export]
+    use crate::py_controller::ControllerCore;
+    #[pymodule_export]
+    use crate::run::{check_scenario, export_qlog, run, scenario_schema};
+    #[pymodule_export]
+    use crate::trace::{trace_convert, trace_info, trace_synth};
+}

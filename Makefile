@@ -1,0 +1,51 @@
+# Every target sets up what it needs; on a fresh machine start with `make demo` or `make test`.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -eu -o pipefail -c
+export PATH := $(CURDIR)/.venv/bin:$(PATH):$(HOME)/.cargo/bin
+# The extension module is no test binary; Python tests exercise it.
+WORKSPACE := --workspace --exclude paceline-python
+OUT ?= runs/demo
+# A trace of your own for the demo's link: make demo TRACE=path/to/trace.down
+TRACE ?=
+CONTROLLERS ?= latte copa cubic bbr1 window
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test build lint bench docs clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Compare controllers on a variable link: a table here, an HTML report, the records
+	@scripts/setup.sh run
+	@paceline run scenarios/demo.toml $(addprefix --controller ,$(CONTROLLERS)) $(if $(TRACE),--set 'link.trace="$(abspath $(TRACE))"') --out $(OUT)
+	@paceline report $(addprefix $(OUT)/,$(CONTROLLERS)) --out $(OUT)/report.html
+
+test: ## Build everything and run every test; the last lines say what was skipped and why
+	@scripts/setup.sh test
+	@cargo test $(WORKSPACE) --locked
+	@python -m pytest
+
+build: ## Build the package, optimised, into .venv
+	@scripts/setup.sh run
+
+lint: ## Formatting, lints and types, Rust and Python
+	@scripts/setup.sh run
+	@cargo fmt --all --check
+	@cargo clippy --workspace --all-targets --locked -- -D warnings
+	@ruff format --check python benches
+	@ruff check python benches
+	@mypy
+	@python -m mypy.stubtest paceline._native --mypy-config-file pyproject.toml
+
+bench: ## Speed of the simulator: packets and events per CPU second, bytes per flow
+	@scripts/setup.sh run
+	@python benches/simulator.py
+
+docs: ## API documentation of the crates, warnings denied, in target/doc
+	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+clean: ## Remove everything that was built; records in runs/ stay
+	@rm -rf target .venv build
+	@find python benches -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@rm -rf python/paceline/_native*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,323 @@
+"""The Rust extension: scenario text, names and Python classes in; JSON and exceptions out.
+
+Everything here is re-exported, typed and shaped, by the modules of ``paceline``; import those instead.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, final
+
+from typing_extensions import disjoint_base
+
+__all__ = [
+    "Ack",
+    "ControllerCore",
+    "InputError",
+    "Loss",
+    "PacelineError",
+    "PathInfo",
+    "Resume",
+    "RunError",
+    "Sent",
+    "Timeout",
+    "Undo",
+    "build_info",
+    "check_scenario",
+    "controllers",
+    "drive_controller",
+    "export_qlog",
+    "run",
+    "scenario_schema",
+    "trace_convert",
+    "trace_info",
+    "trace_synth",
+]
+
+class PacelineError(Exception):
+    """Whatever Paceline raises on purpose. Catch this to catch both kinds."""
+
+class InputError(PacelineError):
+    """The input cannot be used: a scenario, trace, parameter or path. The message says where and what is allowed."""
+
+class RunError(PacelineError):
+    """The run failed although its input was valid."""
+
+class _BuildInfo(TypedDict):
+    version: str
+    profile: str
+    target: str
+    controllers: int
+
+def build_info() -> _BuildInfo:
+    """Version, build profile and target of the extension module."""
+
+def controllers() -> str:
+    """Every built-in controller, as a JSON list in the registry's order.
+
+    Each entry: ``name``, ``title``, ``source``, ``needs``, ``params`` (``name``, ``kind``, ``unit``, ``default``, ``min``,
+    ``max``, ``choices``, ``allowed``, ``doc``), ``profiles`` (``name``, ``source``, ``values``), ``fields`` (``name``, ``unit``,
+    ``doc``).
+    Numbers are in the parameter's ``unit``; durations are held in seconds and rates in bit/s.
+    """
+
+def run(
+    scenario_text: str,
+    scenario_path: str | None,
+    overrides: Sequence[str],
+    controller: str | None,
+    seed: int | None,
+    out: str | None,
+    command: Sequence[str],
+    python_controllers: Mapping[str, type] | None,
+) -> str:
+    """Runs a scenario and writes its record.
+
+    Args:
+        scenario_text: the scenario, TOML.
+        scenario_path: where the text is from, for error messages and for paths in it (relative to its directory); None: no
+            file, paths are relative to the working directory.
+        overrides: ``key=value`` with dotted keys and TOML values, applied in order.
+        controller: the controller of every flow; None: those the scenario names. A name of ``python_controllers`` wins over
+            a built-in.
+        seed: replaces the scenario's.
+        out: directory of the record; None: no record is written.
+        command: the command line, for the manifest.
+        python_controllers: subclasses of ``paceline.Controller`` by the name that flows (or ``controller``) use.
+
+    Returns:
+        JSON ``{"record": str | null, "result": {…}}``, the result as ``paceline run --json`` prints it.
+
+    Raises:
+        InputError: the scenario, an override, a name or ``out`` cannot be used.
+        RunError: the run failed, or a Python controller raised (the original is the cause).
+        KeyboardInterrupt: Ctrl-C, in the main thread.
+    """
+
+def check_scenario(text: str, path: str | None, overrides: Sequence[str]) -> str:
+    """The resolved scenario as JSON, defaults filled in, without running it."""
+
+def scenario_schema() -> str:
+    """The JSON Schema of scenario files."""
+
+def trace_info(path: str) -> str:
+    """Statistics of a trace file, as JSON."""
+
+def trace_synth(preset: str, seed: int, duration_s: float, mean_bps: float | None, out: str) -> None:
+    """Writes a synthetic trace to ``out``; equal arguments give equal bytes."""
+
+def trace_convert(src: str, dst: str, from_format: str | None, to_format: str | None, bin_ms: float) -> None:
+    """Converts a trace; a format of None is told by the suffix. ``bin_ms`` is the bin of formats that hold rates."""
+
+def export_qlog(record_dir: str, flow: str, out: str, draft: str) -> None:
+    """Writes one flow of a record as qlog."""
+
+def drive_controller(
+    controller: str | type,
+    events: Sequence[tuple[str, Mapping[str, Any]]],
+    packet_bytes: int = 1500,
+    initial_window_packets: int = 10,
+    seed: int = 0,
+) -> str:
+    """Feeds ``events`` to a controller without a simulation; JSON list of what it decided after each."""
+
+@final
+class PathInfo:
+    """The path a controller is created for."""
+
+    @property
+    def now_ns(self) -> int:
+        """Time of creation, ns from the start of the run."""
+    @property
+    def packet_bytes(self) -> int:
+        """Size of a full data packet on the wire, bytes."""
+    @property
+    def initial_window_packets(self) -> int:
+        """Window the host starts with, packets."""
+    @property
+    def seed(self) -> int:
+        """Seed for a controller that draws random numbers; differs per flow."""
+
+@final
+class Ack:
+    """One acknowledgement that newly acknowledges data. Absent samples are None."""
+
+    @property
+    def now_ns(self) -> int:
+        """Now, ns from the start of the run."""
+    @property
+    def now_s(self) -> float:
+        """Now, s from the start of the run."""
+    @property
+    def acked_bytes(self) -> int:
+        """Bytes newly acknowledged."""
+    @property
+    def acked_packets(self) -> int:
+        """Packets newly acknowledged."""
+    @property
+    def ce_packets(self) -> int:
+        """Of these, packets whose congestion-experienced mark was newly reported."""
+    @property
+    def in_flight_bytes(self) -> int:
+        """Bytes in flight after this ACK."""
+    @property
+    def prior_in_flight_bytes(self) -> int:
+        """Bytes in flight before this ACK."""
+    @property
+    def rtt_ns(self) -> int | None:
+        """Round-trip time of the newest packet acknowledged, ns."""
+    @property
+    def rtt_ms(self) -> float | None:
+        """Round-trip time of the newest packet acknowledged, ms."""
+    @property
+    def srtt_ns(self) -> int | None:
+        """Smoothed RTT (RFC 6298), ns."""
+    @property
+    def srtt_ms(self) -> float | None:
+        """Smoothed RTT (RFC 6298), ms."""
+    @property
+    def min_rtt_ns(self) -> int | None:
+        """Smallest RTT of the connection, ns."""
+    @property
+    def min_rtt_ms(self) -> float | None:
+        """Smallest RTT of the connection, ms."""
+    @property
+    def ack_delay_ns(self) -> int | None:
+        """Delay that the receiver reports to have added, ns."""
+    @property
+    def one_way_delay_ns(self) -> int | None:
+        """One-way delay of the newest packet acknowledged, ns."""
+    @property
+    def one_way_delay_ms(self) -> float | None:
+        """One-way delay of the newest packet acknowledged, ms."""
+    @property
+    def sent_ns(self) -> int:
+        """When the newest packet acknowledged was sent, ns."""
+    @property
+    def delivery_rate_bps(self) -> float | None:
+        """Delivery rate of the rate sample, bit/s."""
+    @property
+    def delivered_bytes(self) -> int:
+        """Rate sample: bytes delivered over ``interval_ns``."""
+    @property
+    def interval_ns(self) -> int | None:
+        """Rate sample: interval, ns."""
+    @property
+    def delivered_total_bytes(self) -> int:
+        """Bytes delivered since the start of the connection, this ACK included."""
+    @property
+    def prior_delivered_total_bytes(self) -> int:
+        """``delivered_total_bytes`` when the newest packet acknowledged was sent."""
+    @property
+    def tx_in_flight_bytes(self) -> int:
+        """Bytes in flight when the newest packet acknowledged was sent."""
+    @property
+    def lost_since_sent_bytes(self) -> int:
+        """Bytes declared lost between the sending of that packet and now."""
+    @property
+    def app_limited(self) -> bool:
+        """The application, not the window, limited sending."""
+    @property
+    def cwnd_limited(self) -> bool:
+        """The window was full at some point in the last round trip."""
+    @property
+    def retransmit(self) -> bool:
+        """The newest packet acknowledged had been retransmitted."""
+    @property
+    def cumulative(self) -> bool:
+        """The ACK moves the cumulative acknowledgement."""
+    @property
+    def in_recovery(self) -> bool:
+        """The host is repairing losses."""
+
+@final
+class Loss:
+    """Packets newly found lost."""
+
+    @property
+    def now_ns(self) -> int:
+        """Now, ns from the start of the run."""
+    @property
+    def lost_bytes(self) -> int:
+        """Bytes newly declared lost."""
+    @property
+    def lost_packets(self) -> int:
+        """Packets newly declared lost."""
+    @property
+    def newest_lost_sent_ns(self) -> int:
+        """When the newest of them was sent, ns."""
+    @property
+    def in_flight_bytes(self) -> int:
+        """Bytes in flight after the loss is accounted."""
+    @property
+    def prior_in_flight_bytes(self) -> int:
+        """Bytes in flight before it."""
+    @property
+    def starts_episode(self) -> bool:
+        """This loss opens a recovery episode: reduce the window once per episode, not once per loss."""
+
+@final
+class Timeout:
+    """A retransmission timeout (TCP) or the silence timer of a datagram host."""
+
+    @property
+    def now_ns(self) -> int:
+        """Now, ns from the start of the run."""
+    @property
+    def in_flight_bytes(self) -> int:
+        """Bytes in flight before the timeout."""
+    @property
+    def consecutive(self) -> int:
+        """1 for the first expiry since an ACK, 2 for the next, …"""
+
+@final
+class Undo:
+    """The episode that began at ``started_ns`` was no loss: packets had been reordered or delayed."""
+
+    @property
+    def now_ns(self) -> int:
+        """Now, ns from the start of the run."""
+    @property
+    def started_ns(self) -> int:
+        """When the episode began, ns."""
+
+@final
+class Sent:
+    """A packet leaves the host."""
+
+    @property
+    def now_ns(self) -> int:
+        """Now, ns from the start of the run."""
+    @property
+    def bytes(self) -> int:
+        """Size of the packet, bytes."""
+    @property
+    def in_flight_bytes(self) -> int:
+        """Bytes in flight, this packet included."""
+
+@final
+class Resume:
+    """First packet after the flow had nothing in flight."""
+
+    @property
+    def now_ns(self) -> int:
+        """Now, ns from the start of the run."""
+    @property
+    def idle_ns(self) -> int:
+        """How long nothing was in flight, ns."""
+
+@disjoint_base
+class ControllerCore:
+    """The native half of ``paceline.Controller``: what the controller decides, checked as it is set."""
+
+    def __new__(cls, path: PathInfo) -> ControllerCore: ...
+    @property
+    def path(self) -> PathInfo:
+        """What the host told about the path."""
+    @property
+    def packet_bytes(self) -> int:
+        """Size of a full data packet on the wire, bytes."""
+    cwnd_bytes: float
+    cwnd_packets: float
+    pacing_bps: float | None
+    send_quantum_bytes: int
+    next_timer_ns: int | None
+    timeout_ns: int | None

@@ -1,0 +1,198 @@
+"""``paceline run`` and ``paceline schema``."""
+
+import importlib.util
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paceline import __version__, _native
+from paceline._native import InputError
+from paceline.cli.output import console, print_json, print_rows
+from paceline.controller import Controller
+from paceline.running import Source, check, execute
+from paceline.summary import Row, label_of
+
+#: Progress appears when a command takes longer than this, s.
+PATIENCE_S = 2.0
+
+
+class World(StrEnum):
+    """What carries the packets."""
+
+    SIM = "sim"
+    LIVE = "live"
+    VM = "vm"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the command: which controller, under which name, into which directory."""
+
+    name: str
+    controller: str | type[Controller] | None
+    out: Path
+
+
+def run(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file, TOML.", show_default=False)],
+    controller: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--controller",
+            "-c",
+            metavar="NAME",
+            help="Controller of every flow, instead of the scenario's; repeat to compare. "
+            "NAME, NAME:PROFILE, NAME,KEY=VALUE or FILE.py:CLASS.",
+        ),
+    ] = None,
+    on: Annotated[World, typer.Option("--on", help="The world that carries the packets.")] = World.SIM,
+    seed: Annotated[int | None, typer.Option(help="Replaces the scenario's seed.", min=0)] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help='Change one key of the scenario: --set link.rate="10 Mbit/s".'),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Directory of the records [default: under runs/SCENARIO].", show_default=False),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time [default: one per core].", show_default=False)] = None,
+    check_only: Annotated[bool, typer.Option("--check", help="Print the resolved scenario as JSON; run nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
+) -> None:
+    """Run a scenario, print the table, write records.
+
+    With --controller one record per controller is written, in a subdirectory of the output directory named after it;
+    without, one record, which is the output directory itself (default: runs/SCENARIO/as-written).
+    """
+    if on is not World.SIM:
+        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim")
+    overrides = override or []
+    for item in overrides:
+        if not re.match(r"[A-Za-z0-9_.\-\[\]]+\s*=", item):
+            raise InputError(f"--set {item}: expected KEY=VALUE, with a dotted key: link.rate=10 Mbit/s")
+    if check_only:
+        print_json(check(scenario, overrides=overrides))
+        return
+    base = Path("runs") / scenario.stem
+    planned = _plan(controller, out or base) if controller else [Job("", None, out or base / "as-written")]
+    source = Source.of(scenario)
+    answers = _run_all(source, planned, seed, overrides, jobs or os.cpu_count() or 1)
+    objects = [{**answer["result"], "record": answer["record"]} for answer in answers]
+    if as_json:
+        print_json(objects[0] if len(objects) == 1 else {"runs": objects})
+    else:
+        _print_answers(planned, objects)
+
+
+def schema() -> None:
+    """Print the JSON Schema of scenario files."""
+    print_json(json.loads(_native.scenario_schema()))
+
+
+def _plan(names: Sequence[str], out: Path) -> list[Job]:
+    planned: list[Job] = []
+    for text in names:
+        chosen = _controller(text)
+        name = chosen if isinstance(chosen, str) else chosen.__name__
+        directory = out / (re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.") or "controller")
+        if any(job.out == directory for job in planned):
+            raise InputError(f"--controller {text}: a second record would go to {directory}; run it with another --out")
+        planned.append(Job(name, chosen, directory))
+    return planned
+
+
+def _controller(text: str) -> str | type[Controller]:
+    """``NAME``, ``NAME:PROFILE`` or ``NAME,KEY=VALUE``, all checked with the scenario; or ``FILE.py:CLASS``, loaded here."""
+    path, _, name = text.rpartition(":")
+    file = Path(path)
+    if file.suffix != ".py":
+        return text
+    if not file.is_file():
+        raise InputError(f"--controller {text}: {path}: no such file")
+    spec = importlib.util.spec_from_file_location(f"paceline_user_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise InputError(f"--controller {text}: {path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"--controller {text}: {path} raised {type(error).__name__}: {error}") from error
+    found = getattr(module, name, None)
+    if not (isinstance(found, type) and issubclass(found, Controller)):
+        raise InputError(f"--controller {text}: {path} has no subclass of paceline.Controller called {name}")
+    return found
+
+
+def _run_all(
+    source: Source, planned: Sequence[Job], seed: int | None, overrides: Sequence[str], jobs: int
+) -> list[dict[str, Any]]:
+    """Runs every job, `jobs` at a time; answers come in the order of `planned` whichever ends first.
+
+    The first failure ends the command; runs that had already ended keep their records.
+    """
+    pool = ThreadPoolExecutor(max_workers=min(jobs, len(planned)), thread_name_prefix="paceline")
+    futures: list[Future[dict[str, Any]]] = [
+        pool.submit(execute, source, job.controller, seed=seed, out=job.out, overrides=overrides, command=sys.argv)
+        for job in planned
+    ]
+    _wait(futures)
+    failed = next((future for future in futures if future.done() and future.exception() is not None), None)
+    pool.shutdown(wait=failed is None, cancel_futures=True)
+    if failed is not None:
+        failed.result()
+    return [future.result() for future in futures]
+
+
+def _wait(futures: Sequence[Future[dict[str, Any]]]) -> None:
+    """Until all are done or one has failed. Past :data:`PATIENCE_S` a terminal's stderr shows how far things are."""
+    began = time.monotonic()
+    terminal = console(stderr=True)
+    status = terminal.status("", spinner="dots")
+    shown = False
+    try:
+        pending = set(futures)
+        while pending:
+            done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+            if any(future.exception() is not None for future in done):
+                return
+            elapsed = time.monotonic() - began
+            if elapsed < PATIENCE_S or not terminal.is_terminal:
+                continue
+            status.update(f"simulating: {len(futures) - len(pending)} of {len(futures)} runs done, {elapsed:.0f} s")
+            if not shown:
+                status.start()
+                shown = True
+    finally:
+        if shown:
+            status.stop()
+
+
+def _print_answers(planned: Sequence[Job], results: Sequence[dict[str, Any]]) -> None:
+    plain = console()
+    if len(results) == 1:
+        result = results[0]
+        print_rows([Row.of_flow(flow, result) for flow in result["flows"]])
+    else:
+        several = any(len(result["flows"]) > 1 for result in results)
+        caption = "Throughput and loss: all flows of a run. Delays and power: its worst flow." if several else None
+        print_rows(
+            [Row.of_run(job.name or label_of(result), result) for job, result in zip(planned, results, strict=True)],
+            caption=caption,
+        )
+    plain.print()
+    for result in results:
+        plain.print(f"record  {result['record']}", soft_wrap=True)
+    simulated = sum(result.get("duration_s") or 0.0 for result in results)
+    cpu = sum((result.get("engine") or {}).get("cpu_s") or 0.0 for result in results)
+    if simulated and cpu:
+        plain.print(f"{simulated:g} s simulated in {cpu:.2f} CPU s: {simulated / cpu:.0f} times real time")

@@ -1,0 +1,109 @@
+"""Examines the machine: which worlds and tools it has. Reads only; changes nothing."""
+
+import importlib.util
+import os
+import platform
+import shutil
+import stat
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline._native import build_info
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked for: whether it is there, what it is for, what was seen, the command that adds it."""
+
+    name: str
+    ok: bool
+    used_for: str
+    detail: str
+    fix: str | None
+
+
+def examine() -> list[Finding]:
+    """Everything Paceline can make use of, in the order of `paceline doctor`."""
+    return [
+        _simulator(),
+        _module("matplotlib", "figures in PDF, PNG and SVG", "pip install 'paceline[plot]'"),
+        _program("chromium", ("chromium", "chromium-browser", "google-chrome"), "the tests of the HTML report", "chromium"),
+        _tun(),
+        _namespaces(),
+        _btf(),
+        _program("clang", ("clang",), "building controllers for the kernel", "clang"),
+        _program("qemu", (f"qemu-system-{platform.machine()}",), "runs in world `vm` (not in this version)", "qemu-system"),
+    ]
+
+
+def _simulator() -> Finding:
+    info = build_info()
+    detail = f"version {info['version']}, {info['profile']} build, {info['controllers']} controllers"
+    slow = info["profile"] != "release"
+    return Finding("simulator", True, "runs in world `sim`", detail + (" (unoptimised: make build)" if slow else ""), None)
+
+
+def _module(name: str, used_for: str, fix: str) -> Finding:
+    spec = importlib.util.find_spec(name)
+    return Finding(name, spec is not None, used_for, "installed" if spec else "not installed", fix)
+
+
+def _program(name: str, candidates: tuple[str, ...], used_for: str, package: str) -> Finding:
+    path = next((found for candidate in candidates if (found := shutil.which(candidate))), None)
+    return Finding(name, path is not None, used_for, path or "not on the PATH", _install(package))
+
+
+def _install(package: str) -> str:
+    """The command of the package manager at hand."""
+    commands: tuple[tuple[str, Callable[[str], str]], ...] = (
+        ("apt-get", lambda name: f"apt-get install {name}"),
+        ("dnf", lambda name: f"dnf install {name}"),
+        ("pacman", lambda name: f"pacman -S {name}"),
+        ("brew", lambda name: f"brew install {name}"),
+    )
+    for manager, command in commands:
+        if shutil.which(manager):
+            root = "" if manager == "brew" or os.geteuid() == 0 else "sudo "
+            return root + command(package)
+    return f"install the package {package}"
+
+
+def _tun() -> Finding:
+    path = Path("/dev/net/tun")
+    used_for = "runs in world `live` (not in this version)"
+    try:
+        present = stat.S_ISCHR(path.stat().st_mode)
+    except OSError:
+        present = False
+    if not present:
+        fix = "modprobe tun" if sys.platform == "linux" else None
+        return Finding("tun", False, used_for, f"{path} is missing", fix)
+    return Finding("tun", True, used_for, str(path), None)
+
+
+def _namespaces() -> Finding:
+    used_for = "runs in world `live` (not in this version)"
+    if sys.platform != "linux":
+        return Finding("network namespaces", False, used_for, "Linux only", None)
+    if os.geteuid() == 0:
+        return Finding("network namespaces", True, used_for, "running as root", None)
+    # Debian's and Ubuntu's switches for unprivileged user namespaces; absent means allowed.
+    for switch, allowed in (("unprivileged_userns_clone", "1"), ("apparmor_restrict_unprivileged_userns", "0")):
+        path = Path("/proc/sys/kernel") / switch
+        if path.is_file() and path.read_text(encoding="ascii").strip() != allowed:
+            return Finding(
+                "network namespaces", False, used_for, f"kernel.{switch} forbids them", f"sudo sysctl kernel.{switch}={allowed}"
+            )
+    return Finding("network namespaces", True, used_for, "through user namespaces", None)
+
+
+def _btf() -> Finding:
+    used_for = "controllers in this machine's TCP (not in this version)"
+    path = Path("/sys/kernel/btf/vmlinux")
+    if not path.is_file():
+        return Finding("kernel BTF", False, used_for, "the kernel has no BTF", "boot a kernel with CONFIG_DEBUG_INFO_BTF=y")
+    if os.geteuid() != 0:
+        return Finding("kernel BTF", False, used_for, f"{path}, but loading needs root", "sudo paceline doctor")
+    return Finding("kernel BTF", True, used_for, str(path), None)

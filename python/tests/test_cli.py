@@ -1,0 +1,141 @@
+"""The command in a process of its own: exit status, what goes to which stream, the exact words of errors."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import paceline as pl
+from conftest import Command, flow, result
+
+Write = Callable[..., Path]
+COMMANDS = ("run", "compare", "report", "controllers", "trace", "export", "schema", "doctor")
+
+
+def test_version_names_the_build(paceline: Command) -> None:
+    done = paceline("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"paceline {pl.__version__} (")
+
+
+def test_help_lists_every_command_and_the_exit_status(paceline: Command) -> None:
+    done = paceline("--help")
+    assert done.returncode == 0
+    for command in COMMANDS:
+        assert f"  {command} " in done.stdout
+    assert "Exit status: 0 done, 1 the run failed, 2 bad usage or input" in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(paceline: Command, command: str) -> None:
+    done = paceline(command, "--help")
+    assert done.returncode == 0
+    assert f"paceline {command} " in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("runn",), "No such command 'runn'. Did you mean 'run'?"),
+        (("run",), "Missing argument 'SCENARIO'."),
+        (("run", "nowhere.toml"), "error: nowhere.toml: No such file or directory"),
+        (("run", "a.toml", "--on", "live"), f"error: world `live` is not available in version {pl.__version__}; available: sim"),
+        (("run", "a.toml", "--on", "vm"), f"error: world `vm` is not available in version {pl.__version__}; available: sim"),
+        (("run", "a.toml", "--on", "moon"), "'moon' is not one of 'sim', 'live', 'vm'"),
+        (("run", "a.toml", "--seed", "-1"), "Invalid value for '--seed': "),
+        (("run", "a.toml", "--set", "rate"), "error: --set rate: expected KEY=VALUE, with a dotted key: link.rate=10 Mbit/s"),
+        (("run", "a.toml", "-c", "x.py:Mine"), "error: --controller x.py:Mine: x.py: no such file"),
+        (
+            ("run", "a.toml", "-c", "window", "-c", "window"),
+            "error: --controller window: a second record would go to runs/a/window; run it with another --out",
+        ),
+        (("controllers", "windw"), "error: no controller is called `windw`; did you mean `window`? (there are: "),
+        (("compare",), "Missing argument 'RUN'."),
+        (("compare", "nowhere"), "error: nowhere: no such directory"),
+        (
+            ("trace", "synth", "lte", "--out", "x", "--duration", "60"),
+            "error: --duration 60: expected a number with a unit: ns, us, µs, ms, s, min, h",
+        ),
+        (("trace", "synth", "lte", "--out", "x", "--mean", "0 Mbit/s"), "error: --mean 0 Mbit/s: allowed: above 0"),
+        (("trace", "convert", "x", "./x"), "error: x: is the file to read as well; name another to write"),
+        (("export", "qlog", "nowhere", "--flow", "a"), "error: nowhere: no such directory"),
+    ],
+)
+def test_bad_usage_and_input_exit_with_2_and_say_what(paceline: Command, arguments: tuple[str, ...], error: str) -> None:
+    done = paceline(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert error in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_json_of_a_failed_command_leaves_stdout_empty(paceline: Command) -> None:
+    done = paceline("compare", "nowhere", "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_controllers_as_a_table_and_as_json(paceline: Command) -> None:
+    table = paceline("controllers")
+    assert table.returncode == 0
+    for name in pl.controllers():
+        assert any(line.startswith(f"{name} ") for line in table.stdout.splitlines()), name
+    listed = json.loads(paceline("controllers", "--json").stdout)
+    assert [entry["name"] for entry in listed["controllers"]] == list(pl.controllers())
+    one = json.loads(paceline("controllers", "window", "--json").stdout)
+    assert one["params"][0]["default"] == 12
+    shown = paceline("controllers", "window").stdout
+    assert "whole numbers 1 to 10000000 (packets)" in shown
+    assert "source: CS 244" in shown
+
+
+def test_doctor_always_has_the_simulator(paceline: Command) -> None:
+    done = paceline("doctor", "--json")
+    assert done.returncode == 0
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["simulator"]["ok"] is True
+    for check in checks.values():
+        assert check["ok"] or check["fix"] or check["detail"] == "Linux only", check
+    assert "runs in world `sim`" in paceline("doctor").stdout
+
+
+def test_compare_prints_one_line_per_record(paceline: Command, write_record: Write) -> None:
+    write_record("a", result(flow("f", "cubic", 9e6)))
+    write_record("b", result(flow("f", "window", 3e6, p95=41.0)))
+    done = paceline("compare", "a", "b")
+    assert done.returncode == 0
+    header, first, second = done.stdout.splitlines()
+    assert header.split() == "run throughput Mbit/s utilisation % RTT p50 ms RTT p95 ms queueing p95 ms loss %".split()
+    assert first.split() == ["cubic", "9.000", "90.0", "40.00", "50.00", "30.00", "0.000"]
+    assert second.split() == ["window", "3.000", "90.0", "40.00", "41.00", "21.00", "0.000"]
+    both = json.loads(paceline("compare", "a", "b", "--json").stdout)
+    assert [(run["record"], run["flows"][0]["throughput_bps"]) for run in both["runs"]] == [("a", 9e6), ("b", 3e6)]
+
+
+def test_compare_names_the_record_where_controllers_are_the_same(paceline: Command, write_record: Write) -> None:
+    write_record("a", result(flow("f", "cubic", 9e6)))
+    write_record("b", result(flow("f", "cubic", 8e6), flow("g", "cubic", 1e6)))
+    done = paceline("compare", "a", "b")
+    assert "a (cubic)" in done.stdout
+    assert "b (cubic)" in done.stdout
+    assert "Throughput and loss: all flows of a run. Delays and power: its worst flow." in done.stdout
+    assert "b: g (cubic)" in paceline("compare", "a", "b", "--per-flow").stdout
+
+
+def test_export_names_the_flows_there_are(paceline: Command, write_record: Write) -> None:
+    write_record("a", result(flow("f", "cubic", 9e6)))
+    done = paceline("export", "qlog", "a", "--flow", "z")
+    assert done.returncode == 2
+    assert "error: --flow z: a has no such flow (it has: f)" in done.stderr
+
+
+def test_a_controller_file_that_does_not_load_is_bad_input(paceline: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("")
+    (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
+    done = paceline("run", "a.toml", "-c", "broken.py:Mine")
+    assert done.returncode == 2
+    assert "broken.py raised ModuleNotFoundError: No module named 'nothing_of_this_name'" in done.stderr
+    (tmp_path / "other.py").write_text("class Mine: pass\n")
+    done = paceline("run", "a.toml", "-c", "other.py:Mine")
+    assert done.returncode == 2
+    assert "error: --controller other.py:Mine: other.py has no subclass of paceline.Controller called Mine" in done.stderr
