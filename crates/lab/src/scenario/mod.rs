@@ -54,6 +54,7 @@ pub use flow::{Flow, Path};
 pub use schema::{reference, schema};
 
 use flow::GivenSizes;
+use link::Run;
 use network::{DirectedLink, Network};
 use quantity::show_time;
 use reader::{Reader, Source, nothing};
@@ -175,7 +176,7 @@ impl Scenario {
         };
         // What depends on no seed is worked out now, so that an impossible buffer is found before the run.
         for link in scenario.links.iter().filter(|link| !link.direction.depends_on_seed()) {
-            link.direction.resolve(link.base_rtt_ps, scenario.packet_bytes, scenario.seed)?;
+            link.direction.resolve(link.base_rtt_ps, scenario.run(scenario.seed))?;
         }
         Ok(scenario)
     }
@@ -207,7 +208,7 @@ impl Scenario {
     pub fn plan(&self, seed: Option<u64>) -> Result<Plan, ScenarioError> {
         let seed = seed.unwrap_or(self.seed);
         let link = |link: &DirectedLink| {
-            let spec = link.direction.resolve(link.base_rtt_ps, self.packet_bytes, seed)?;
+            let spec = link.direction.resolve(link.base_rtt_ps, self.run(seed))?;
             Ok(NamedLink { name: link.name.clone(), spec, recorded: link.recorded })
         };
         let mut starts = start_offsets(seed);
@@ -219,6 +220,10 @@ impl Scenario {
             sample_ps: self.sample_ps,
             seed,
         })
+    }
+
+    fn run(&self, seed: u64) -> Run {
+        Run { seed, duration_ps: self.duration_ps, packet_bytes: self.packet_bytes }
     }
 
     /// One line that says what the run shows; the file's name where the scenario has none.

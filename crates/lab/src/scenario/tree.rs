@@ -43,6 +43,9 @@ pub(crate) enum Value {
 static ROOT: Kind = Kind::Table(&keys::SCENARIO);
 /// Deepest key that `--set` takes; no scenario key has more than five parts.
 const DEPTH: usize = 16;
+/// What stands for the text of a table or array that spans lines.
+pub(crate) const TABLE: &str = "{ … }";
+pub(crate) const ARRAY: &str = "[ … ]";
 /// Longest value that an error quotes, characters.
 const QUOTE: usize = 60;
 
@@ -68,17 +71,23 @@ impl Node {
 
     /// A value outside any file: TOML if it parses as such, otherwise text.
     pub fn from_option(text: &str, place: Place) -> Self {
-        match text.trim().parse::<Toml>() {
-            Ok(value) => {
-                let lines = Lines { text: "", starts: vec![0] };
-                let mut node = lines.value(&value, None);
-                node.move_to(&place);
-                Self { raw: quote(text.trim()), ..node }
-            }
-            Err(_) => {
-                Self { value: Value::Text(text.into()), place, raw: quote(&format!("{text:?}")) }
-            }
+        let raw = quote(text.trim());
+        if let Some(node) = Self::lone_value(text.trim()) {
+            let mut node = Self { raw, ..node };
+            node.move_to(&place);
+            return node;
         }
+        Self { value: Value::Text(text.into()), place, raw: quote(&format!("{text:?}")) }
+    }
+
+    /// The value, if `text` is one TOML value and nothing else.
+    fn lone_value(text: &str) -> Option<Self> {
+        let line = format!("value = {text}");
+        let document = Document::parse(line.as_str()).ok()?;
+        let (Some(Item::Value(value)), 1) = (document.get("value"), document.len()) else {
+            return None;
+        };
+        Some(Lines::of(&line).value(value, None))
     }
 
     fn move_to(&mut self, place: &Place) {
@@ -102,7 +111,8 @@ impl Node {
     pub fn what(&self) -> &'static str {
         match self.value {
             Value::Text(_) => "text",
-            Value::Whole(_) | Value::Real(_) => "a bare number",
+            Value::Whole(_) => "a whole number",
+            Value::Real(_) => "a real number",
             Value::Bool(_) => "true or false",
             Value::Date => "a date",
             Value::Array(_) => "an array",
@@ -138,7 +148,7 @@ impl<'a> Lines<'a> {
                 entries.push((name.to_string(), node));
             }
         }
-        self.node(Value::Table(entries), offset.or(first), "{ … }")
+        self.node(Value::Table(entries), offset.or(first), TABLE)
     }
 
     fn item(&self, item: &Item, at: Option<usize>) -> Option<Node> {
@@ -149,7 +159,7 @@ impl<'a> Lines<'a> {
             Item::ArrayOfTables(tables) => {
                 let start = |table: &toml_edit::Table| table.span().map(|s| s.start);
                 let nodes = tables.iter().map(|t| self.table(t, start(t).or(at))).collect();
-                self.node(Value::Array(nodes), at, "[ … ]")
+                self.node(Value::Array(nodes), at, ARRAY)
             }
         })
     }
@@ -250,6 +260,7 @@ impl Walk<'_> {
                 let chosen = chosen.ok_or_else(|| {
                     let hint = match count {
                         0 => "it is empty".to_string(),
+                        1 => "allowed: 0".to_string(),
                         n => format!("allowed: 0 to {}", n - 1),
                     };
                     Fault::new(format!("`{}` has no entry `{part}`", here()), hint)
@@ -267,8 +278,7 @@ impl Walk<'_> {
                     return self.put(found, child, depth + 1, node);
                 }
                 let empty = Value::Table(Vec::new());
-                let mut made =
-                    Node { value: empty, place: self.place.clone(), raw: "{ … }".into() };
+                let mut made = Node { value: empty, place: self.place.clone(), raw: TABLE.into() };
                 self.put(&mut made, child, depth + 1, node)?;
                 entries.push((part.to_string(), made));
                 Ok(())
