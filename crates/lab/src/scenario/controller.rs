@@ -50,9 +50,11 @@ impl ControllerChoice {
         label
     }
 
-    fn named(name: &str) -> Result<Self, Fault> {
-        let spec = registry::find(name).ok_or_else(|| {
-            let hint = suggest(name, registry::all().iter().map(|spec| spec.name));
+    fn named(name: &str, guests: &[&'static Spec]) -> Result<Self, Fault> {
+        let guest = guests.iter().copied().find(|spec| spec.name == name);
+        let spec = guest.or_else(|| registry::find(name)).ok_or_else(|| {
+            let known = guests.iter().chain(registry::all());
+            let hint = suggest(name, known.map(|spec| spec.name));
             Fault::new(format!("unknown controller \"{name}\""), hint)
         })?;
         let params = spec.params(None).map_err(|error| Fault::new(error.to_string(), ""))?;
@@ -90,12 +92,12 @@ impl ControllerChoice {
     }
 
     /// `name[:profile][,key=value]…`.
-    fn inline(text: &str, place: &Place) -> Result<Self, Fault> {
+    fn inline(text: &str, place: &Place, guests: &[&'static Spec]) -> Result<Self, Fault> {
         let mut parts = text.split(',');
         let head = parts.next().unwrap_or_default().trim();
         let mut choice = match head.split_once(':') {
-            Some((name, profile)) => Self::named(name.trim())?.with_profile(profile.trim())?,
-            None => Self::named(head)?,
+            Some((name, profile)) => Self::named(name.trim(), guests)?.with_profile(profile.trim())?,
+            None => Self::named(head, guests)?,
         };
         for part in parts {
             let Some((key, value)) = part.split_once('=') else {
@@ -115,7 +117,7 @@ impl ControllerChoice {
         let locus = Locus::of(&source.file, node, path);
         let entries = match &node.value {
             Value::Text(text) => {
-                return Self::inline(text, &node.place).map_err(|fault| locus.blame(fault));
+                return Self::inline(text, &node.place, &source.guests).map_err(|fault| locus.blame(fault));
             }
             Value::Table(entries) => entries,
             _ => {
@@ -133,7 +135,7 @@ impl ControllerChoice {
             Value::Text(text) => Ok(text.clone()),
             _ => Err(at(key, child).error(format!("expected text, found {}", child.what()), "")),
         };
-        let mut choice = Self::inline(&text("name", name)?, &name.place)
+        let mut choice = Self::inline(&text("name", name)?, &name.place, &source.guests)
             .map_err(|fault| at("name", name).blame(fault))?;
         if let Some(profile) = node.get("profile") {
             choice = choice

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::tree::{Node, Place};
+use super::tree::{ARRAY, Node, Place, TABLE};
 
 /// A scenario that cannot be used. It prints as `file:line: key = value: what is wrong; what is allowed`, or with the
 /// command-line option in place of file and line when the value came from there.
@@ -70,7 +70,7 @@ impl Locus {
             file: file.clone(),
             place: node.place.clone(),
             path: path.into(),
-            value: Some(node.raw.clone()),
+            value: Some(node.raw.clone()).filter(|raw| raw != TABLE && raw != ARRAY),
         }
     }
 
@@ -106,10 +106,12 @@ const LISTED: usize = 40;
 
 /// `did you mean …?` when a known name is near, the list of `known` names otherwise.
 pub(crate) fn suggest<'a>(written: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let limit = (written.chars().count() / 3).max(1);
+    let length = written.chars().count();
+    // One letter is one edit away from every other.
+    let limit = (length / 3).max(1).min(length.saturating_sub(1));
     let near = known.clone().map(|name| (distance(written, name), name)).min_by_key(|(d, _)| *d);
     match near {
-        Some((d, name)) if d <= limit => format!("did you mean `{name}`?"),
+        Some((d, name)) if d <= limit && length > 0 => format!("did you mean `{name}`?"),
         _ => {
             let names: Vec<&str> = known.collect();
             match names.len() {
@@ -158,6 +160,7 @@ mod tests {
         assert_eq!(suggest("Rate", known.into_iter()), "did you mean `rate`?");
         assert_eq!(suggest("dealy", known.into_iter()), "did you mean `delay`?");
         assert_eq!(suggest("colour", known.into_iter()), "allowed: buffer, rate, delay");
+        assert_eq!(suggest("b", ["a"].into_iter()), "allowed: a");
         assert_eq!(suggest("x", [].into_iter()), "allowed: none");
     }
 

@@ -4,7 +4,7 @@
 
 use paceline_net::{PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 
-use super::quantity::{self, BYTES, RATE, TIME, names, show, show_time};
+use super::quantity::{self, BYTES, RATE, TIME, names, show, show_bytes, show_time};
 
 /// A table of the file: its keys and which of them exclude each other.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub(crate) struct Variants {
     pub list: &'static [Variant],
     /// Known words that nothing stands behind yet, and why.
     pub unavailable: &'static [(&'static str, &'static str)],
-    /// Whether the word alone will do.
+    /// Whether the word alone will do. Keys with such variants have a default, which a table without `kind` takes.
     pub bare: bool,
 }
 
@@ -166,13 +166,10 @@ impl Kind {
             Self::RateOrUnlimited { min, max } => {
                 format!("{}; or \"unlimited\"", rate_range(*min, *max))
             }
-            Self::Bytes { min, max } => format!(
-                "{} to {} (units: {})",
-                show(*min as f64, &BYTES),
-                show(*max as f64, &[BYTES[0], BYTES[1], BYTES[3], BYTES[5]]),
-                names(&BYTES)
-            ),
-            Self::Packets { min, max } => format!("{min} packets to {max} packets"),
+            Self::Bytes { min, max } => {
+                format!("{} to {} (units: {})", show_bytes(*min), show_bytes(*max), names(&BYTES))
+            }
+            Self::Packets { min, max } => format!("{min} to {max} packets (units: packets)"),
             Self::Buffer => "\"1 BDP\", \"500 packets\", \"64 KiB\", \"10 ms\" or \"unlimited\" \
                 (0.0001 to 10000 BDP, 1 to 1000000000 packets, 1 B to 1000 GB, 1 us to 1000 s)"
                 .into(),
@@ -324,7 +321,7 @@ const LINK_TRACE: Key = key(
     Kind::Trace,
     Rule("exactly one of `rate` and `trace` is required"),
     "Capacity over time as delivery opportunities of 1504 bytes. A path is relative to the scenario file, one given with \
-     `--set` to the current directory. `synth:NAME` is generated from the run's seed, `synth:NAME:SEED` from that seed.",
+     `--set` to the current directory. `synth:NAME` is generated from the run's seed, `synth:NAME:SEED` from that one, as long as the run.",
 );
 const ONCE: Key = key(
     "once",
@@ -508,7 +505,7 @@ static GILBERT_ELLIOTT: Table = Table {
 };
 
 static JITTERS: Variants = Variants {
-    name: "noise and jitter",
+    name: "delay model",
     list: &[Variant { name: "exponential", table: &EXPONENTIAL }],
     unavailable: &[],
     bare: false,
@@ -539,7 +536,7 @@ static REORDERING: Table = Table {
     doc: "Hold some packets back.",
     keys: &[
         key("probability", PROBABILITY, Required, "Probability that a packet is held back."),
-        key("extra", Kind::Time { min: 1, max: 100 * PS_PER_S }, Required, "For how long."),
+        key("extra", Kind::Time { min: PS_PER_NS, max: 100 * PS_PER_S }, Required, "For how long."),
     ],
     exclusive: &[],
 };

@@ -44,6 +44,15 @@ pub(crate) struct Duplex {
     pub reverse: Direction,
 }
 
+/// What a link depends on besides the flows that cross it.
+#[derive(Clone, Copy)]
+pub(crate) struct Run {
+    pub seed: u64,
+    pub duration_ps: Picos,
+    /// A full data packet.
+    pub packet_bytes: u16,
+}
+
 /// What the reverse direction is where the scenario does not say.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum ReverseDefault {
@@ -236,25 +245,20 @@ impl Direction {
         }
     }
 
-    /// The link model, with everything that depends on the flows' RTT worked out.
-    ///
-    /// `base_rtt_ps`: longest base RTT of the flows that cross. `packet_bytes`: a full data packet.
-    pub fn resolve(
-        &self,
-        base_rtt_ps: Picos,
-        packet_bytes: u16,
-        seed: u64,
-    ) -> Result<LinkSpec, ScenarioError> {
+    /// The link model, with everything that depends on the flows and the run worked out. `base_rtt_ps` is the longest base RTT
+    /// of the flows that cross.
+    pub fn resolve(&self, base_rtt_ps: Picos, run: Run) -> Result<LinkSpec, ScenarioError> {
         let (capacity, bps) = match &self.capacity {
             CapacitySource::Unlimited => (Capacity::Unlimited, f64::INFINITY),
             CapacitySource::Constant(bps) => (Capacity::Constant(*bps), *bps),
             CapacitySource::Trace { source, once } => {
-                let trace = source.resolve(seed).map_err(|fault| self.trace_at.blame(fault))?;
+                let trace = source.resolve(run.seed, run.duration_ps);
+                let trace = trace.map_err(|fault| self.trace_at.blame(fault))?;
                 let bps = trace.mean_bps();
                 (Capacity::Trace { trace, once: *once }, bps)
             }
         };
-        let buffer = resolve_buffer(self.buffer, bps, base_rtt_ps, packet_bytes)
+        let buffer = resolve_buffer(self.buffer, bps, base_rtt_ps, run.packet_bytes)
             .map_err(|fault| self.buffer_at.blame(fault))?;
         let jitter = self.jitter.as_ref().map(|jitter| jitter.resolve(base_rtt_ps)).transpose()?;
         Ok(LinkSpec {

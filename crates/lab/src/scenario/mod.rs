@@ -43,6 +43,7 @@ mod tree;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
+use paceline_cc::Spec;
 use paceline_net::{PS_PER_MS, PS_PER_S, Picos};
 use paceline_sim::{FlowPlan, NamedLink, Plan};
 use rand_core::RngCore;
@@ -54,6 +55,7 @@ pub use flow::{Flow, Path};
 pub use schema::{reference, schema};
 
 use flow::GivenSizes;
+use link::Run;
 use network::{DirectedLink, Network};
 use quantity::show_time;
 use reader::{Reader, Source, nothing};
@@ -134,11 +136,27 @@ impl Scenario {
         base_dir: &FilePath,
         overrides: &[String],
     ) -> Result<Self, ScenarioError> {
+        Self::parse_with_guests(text, file_name, base_dir, overrides, &[])
+    }
+
+    /// As [`Scenario::parse`], where flows may also name `guests`: controllers that are not in the registry. A guest wins over
+    /// a registered controller of the same name.
+    ///
+    /// # Errors
+    /// As [`Scenario::parse`].
+    pub fn parse_with_guests(
+        text: &str,
+        file_name: &str,
+        base_dir: &FilePath,
+        overrides: &[String],
+        guests: &[&'static Spec],
+    ) -> Result<Self, ScenarioError> {
         let mut tree = Node::parse(file_name, text)?;
         for option in overrides {
             tree::set(&mut tree, option)?;
         }
-        let source = Source { file: file_name.into(), base_dir: base_dir.into() };
+        let (file, base_dir) = (file_name.into(), base_dir.into());
+        let source = Source { file, base_dir, guests: guests.into() };
         Self::check(source, text.into(), overrides.to_vec(), tree)
     }
 
@@ -175,7 +193,7 @@ impl Scenario {
         };
         // What depends on no seed is worked out now, so that an impossible buffer is found before the run.
         for link in scenario.links.iter().filter(|link| !link.direction.depends_on_seed()) {
-            link.direction.resolve(link.base_rtt_ps, scenario.packet_bytes, scenario.seed)?;
+            link.direction.resolve(link.base_rtt_ps, scenario.run(scenario.seed))?;
         }
         Ok(scenario)
     }
@@ -207,7 +225,7 @@ impl Scenario {
     pub fn plan(&self, seed: Option<u64>) -> Result<Plan, ScenarioError> {
         let seed = seed.unwrap_or(self.seed);
         let link = |link: &DirectedLink| {
-            let spec = link.direction.resolve(link.base_rtt_ps, self.packet_bytes, seed)?;
+            let spec = link.direction.resolve(link.base_rtt_ps, self.run(seed))?;
             Ok(NamedLink { name: link.name.clone(), spec, recorded: link.recorded })
         };
         let mut starts = start_offsets(seed);
@@ -219,6 +237,10 @@ impl Scenario {
             sample_ps: self.sample_ps,
             seed,
         })
+    }
+
+    fn run(&self, seed: u64) -> Run {
+        Run { seed, duration_ps: self.duration_ps, packet_bytes: self.packet_bytes }
     }
 
     /// One line that says what the run shows; the file's name where the scenario has none.
@@ -234,6 +256,11 @@ impl Scenario {
     /// The text as it was read, overrides not applied.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The scenario as it runs, overrides and a `--controller` applied: TOML that runs again by itself.
+    pub fn effective_text(&self) -> String {
+        tree::to_toml(&self.tree)
     }
 
     /// The overrides applied to the text, in order.

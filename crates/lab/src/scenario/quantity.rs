@@ -283,7 +283,18 @@ pub(crate) fn show(value: f64, units: &[Unit]) -> String {
     format!("{} {}", value / best.1, best.0)
 }
 
-/// A duration for people: whole minutes only from ten minutes on are still seconds, so that ranges read alike.
+/// A size, in the largest decimal unit that leaves a whole number.
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    match bytes {
+        0 => "0 B".into(),
+        _ if bytes.is_multiple_of(1_000_000_000) => format!("{} GB", bytes / 1_000_000_000),
+        _ if bytes.is_multiple_of(1_000_000) => format!("{} MB", bytes / 1_000_000),
+        _ if bytes.is_multiple_of(1000) => format!("{} kB", bytes / 1000),
+        _ => format!("{bytes} B"),
+    }
+}
+
+/// A duration for people, never in minutes.
 pub(crate) fn show_time(ps: f64) -> String {
     if ps == 0.0 {
         return "0 s".into();

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use paceline_cc::Spec;
 use paceline_net::Picos;
 
 use super::error::{Fault, Locus, ScenarioError, suggest};
 use super::keys::{Absent, Kind, MAX_TEXT, Table, Variants};
 use super::quantity::{self, BufferSize, Delay};
-use super::tree::{Node, Place, Value};
+use super::tree::{Node, Place, TABLE, Value};
 
 /// The file a scenario came from.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Source {
     pub file: Arc<str>,
     /// What paths in the file are relative to.
     pub base_dir: PathBuf,
+    /// Controllers that are not in the registry but may be named.
+    pub guests: Arc<[&'static Spec]>,
 }
 
 /// One table, its unknown, missing and contradictory keys already refused.
@@ -288,16 +291,21 @@ impl<'a> Reader<'a> {
                 self.chosen(&word, locus, variants, bare, &path).map(Some)
             }
             (None, _) => Ok(None),
-            (Some(node), _) if matches!(node.value, Value::Table(_)) => {
-                let kind = node.get("kind");
+            (Some(node), absent) if matches!(node.value, Value::Table(_)) => {
                 let path_kind = format!("{path}.kind");
-                let Some(word) = kind else {
-                    let locus = Locus::absent(&self.source.file, node, &path_kind);
-                    let hint = format!("allowed: {}", Kind::Variants(variants).allowed());
-                    return Err(locus.error("missing", hint));
+                let word = match (node.get("kind"), absent) {
+                    (Some(word), _) => Cow::Borrowed(word),
+                    (None, Absent::Default(word)) => {
+                        Cow::Owned(Node::from_option(word, node.place.clone()))
+                    }
+                    (None, _) => {
+                        let locus = Locus::absent(&self.source.file, node, &path_kind);
+                        let hint = format!("allowed: {}", Kind::Variants(variants).allowed());
+                        return Err(locus.error("missing", hint));
+                    }
                 };
-                let locus = Locus::of(&self.source.file, word, &path_kind);
-                self.chosen(word, locus, variants, node, &path).map(Some)
+                let locus = Locus::of(&self.source.file, &word, &path_kind);
+                self.chosen(&word, locus, variants, node, &path).map(Some)
             }
             (Some(node), _) if variants.bare => {
                 let locus = Locus::of(&self.source.file, node, &path);
@@ -342,5 +350,5 @@ impl<'a> Reader<'a> {
 
 /// An empty table, to read defaults from.
 pub(crate) fn nothing() -> Node {
-    Node { value: Value::Table(Vec::new()), place: Place::Line(1), raw: "{ … }".into() }
+    Node { value: Value::Table(Vec::new()), place: Place::Line(1), raw: TABLE.into() }
 }

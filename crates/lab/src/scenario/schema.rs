@@ -140,13 +140,16 @@ fn variants_schema(
         let words: Vec<&str> = variants.words().collect();
         parts.push(object(&[("enum", json!(words))]));
     }
-    for variant in variants.list {
+    for (index, variant) in variants.list.iter().enumerate() {
         let mut table = table_schema(variant.table, definitions);
         if let Some(Json::Object(properties)) = table.get_mut("properties") {
             properties.insert("kind".into(), json!({ "const": variant.name }));
         }
         if let Some(Json::Array(required)) = table.get_mut("required") {
-            required.insert(0, json!("kind"));
+            // The first is the default: a table without `kind` is of that form.
+            if !variants.bare || index > 0 {
+                required.insert(0, json!("kind"));
+            }
         }
         parts.push(table);
     }
@@ -307,6 +310,19 @@ mod tests {
             for required in table["required"].as_array().expect("always written") {
                 let name = required.as_str().expect("a key name");
                 assert!(table["properties"][name].is_object(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_of_bare_variants_is_the_default() {
+        for table in [&keys::LINK, &keys::LINKS, &keys::FLOW] {
+            for key in table.keys {
+                if let Kind::Variants(variants) = key.kind
+                    && variants.bare
+                {
+                    assert_eq!(key.absent, Absent::Default(variants.list[0].name));
+                }
             }
         }
     }

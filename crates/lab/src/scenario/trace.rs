@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use paceline_net::Trace;
-use paceline_net::trace::synth::Preset;
+use paceline_net::trace::synth::{MAX_DURATION_MS, Preset};
+use paceline_net::{PS_PER_MS, Picos, Trace};
 
 use super::error::{Fault, ScenarioError};
 use super::reader::Reader;
@@ -59,21 +59,20 @@ impl TraceSource {
         Ok(Self::Synth { preset, seed })
     }
 
-    /// The opportunities, for a run with `run_seed`.
-    pub fn resolve(&self, run_seed: u64) -> Result<Arc<Trace>, Fault> {
+    /// The opportunities, for a run of `duration_ps` with `run_seed`.
+    pub fn resolve(&self, run_seed: u64, duration_ps: Picos) -> Result<Arc<Trace>, Fault> {
         match self {
             Self::File(trace) => Ok(trace.clone()),
             Self::Synth { preset, seed } => {
-                let params = preset.params(SYNTH_DURATION_MS, seed.unwrap_or(run_seed));
+                // As long as the run: it does not repeat unless it has to.
+                let run_ms = duration_ps.div_ceil(PS_PER_MS).clamp(1000, MAX_DURATION_MS.into());
+                let params = preset.params(run_ms as u32, seed.unwrap_or(run_seed));
                 let trace = params.generate();
                 trace.map(Arc::new).map_err(|error| Fault::new(error.to_string(), ""))
             }
         }
     }
 }
-
-/// Length of a generated trace, after which it repeats, ms.
-const SYNTH_DURATION_MS: u32 = 300_000;
 
 /// Reads a trace file.
 fn load(path: &Path) -> Result<Trace, Fault> {

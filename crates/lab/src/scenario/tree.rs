@@ -43,6 +43,9 @@ pub(crate) enum Value {
 static ROOT: Kind = Kind::Table(&keys::SCENARIO);
 /// Deepest key that `--set` takes; no scenario key has more than five parts.
 const DEPTH: usize = 16;
+/// What stands for the text of a table or array that spans lines.
+pub(crate) const TABLE: &str = "{ … }";
+pub(crate) const ARRAY: &str = "[ … ]";
 /// Longest value that an error quotes, characters.
 const QUOTE: usize = 60;
 
@@ -68,17 +71,23 @@ impl Node {
 
     /// A value outside any file: TOML if it parses as such, otherwise text.
     pub fn from_option(text: &str, place: Place) -> Self {
-        match text.trim().parse::<Toml>() {
-            Ok(value) => {
-                let lines = Lines { text: "", starts: vec![0] };
-                let mut node = lines.value(&value, None);
-                node.move_to(&place);
-                Self { raw: quote(text.trim()), ..node }
-            }
-            Err(_) => {
-                Self { value: Value::Text(text.into()), place, raw: quote(&format!("{text:?}")) }
-            }
+        let raw = quote(text.trim());
+        if let Some(node) = Self::lone_value(text.trim()) {
+            let mut node = Self { raw, ..node };
+            node.move_to(&place);
+            return node;
         }
+        Self { value: Value::Text(text.into()), place, raw: quote(&format!("{text:?}")) }
+    }
+
+    /// The value, if `text` is one TOML value and nothing else.
+    fn lone_value(text: &str) -> Option<Self> {
+        let line = format!("value = {text}");
+        let document = Document::parse(line.as_str()).ok()?;
+        let (Some(Item::Value(value)), 1) = (document.get("value"), document.len()) else {
+            return None;
+        };
+        Some(Lines::of(&line).value(value, None))
     }
 
     fn move_to(&mut self, place: &Place) {
@@ -102,7 +111,8 @@ impl Node {
     pub fn what(&self) -> &'static str {
         match self.value {
             Value::Text(_) => "text",
-            Value::Whole(_) | Value::Real(_) => "a bare number",
+            Value::Whole(_) => "a whole number",
+            Value::Real(_) => "a real number",
             Value::Bool(_) => "true or false",
             Value::Date => "a date",
             Value::Array(_) => "an array",
@@ -138,7 +148,7 @@ impl<'a> Lines<'a> {
                 entries.push((name.to_string(), node));
             }
         }
-        self.node(Value::Table(entries), offset.or(first), "{ … }")
+        self.node(Value::Table(entries), offset.or(first), TABLE)
     }
 
     fn item(&self, item: &Item, at: Option<usize>) -> Option<Node> {
@@ -149,7 +159,7 @@ impl<'a> Lines<'a> {
             Item::ArrayOfTables(tables) => {
                 let start = |table: &toml_edit::Table| table.span().map(|s| s.start);
                 let nodes = tables.iter().map(|t| self.table(t, start(t).or(at))).collect();
-                self.node(Value::Array(nodes), at, "[ … ]")
+                self.node(Value::Array(nodes), at, ARRAY)
             }
         })
     }
@@ -221,6 +231,64 @@ pub(crate) fn set(root: &mut Node, option: &str) -> Result<(), ScenarioError> {
     walk.put(root, Some(&ROOT), 0, node).map_err(|fault| fail(fault.what, &fault.hint))
 }
 
+/// The tree as TOML: plain values first, then one `[table]` or `[[array of tables]]` after the other, nested ones inline.
+pub(crate) fn to_toml(root: &Node) -> String {
+    let Value::Table(entries) = &root.value else { return String::new() };
+    let is_table = |node: &Node| match &node.value {
+        Value::Table(_) => true,
+        Value::Array(nodes) => {
+            !nodes.is_empty() && nodes.iter().all(|n| matches!(n.value, Value::Table(_)))
+        }
+        _ => false,
+    };
+    let mut text = String::new();
+    for (key, node) in entries.iter().filter(|(_, node)| !is_table(node)) {
+        text += &format!("{} = {}\n", toml_key(key), inline(node));
+    }
+    for (key, node) in entries.iter().filter(|(_, node)| is_table(node)) {
+        let key = toml_key(key);
+        let (head, tables) = match &node.value {
+            Value::Array(nodes) => (format!("[[{key}]]"), nodes.as_slice()),
+            _ => (format!("[{key}]"), std::slice::from_ref(node)),
+        };
+        for table in tables {
+            text += &format!("\n{head}\n");
+            let Value::Table(entries) = &table.value else { continue };
+            for (key, node) in entries {
+                text += &format!("{} = {}\n", toml_key(key), inline(node));
+            }
+        }
+    }
+    text
+}
+
+fn inline(node: &Node) -> String {
+    match &node.value {
+        Value::Text(text) => Toml::from(text.as_str()).to_string(),
+        Value::Whole(number) => number.to_string(),
+        Value::Real(number) => Toml::from(*number).to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        // No key of a scenario takes a date, so a checked tree holds none.
+        Value::Date => node.raw.clone(),
+        Value::Array(nodes) => {
+            format!("[{}]", nodes.iter().map(inline).collect::<Vec<_>>().join(", "))
+        }
+        Value::Table(entries) => {
+            let entry = |(key, node): &(String, Node)| format!("{} = {}", toml_key(key), inline(node));
+            format!("{{ {} }}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn toml_key(key: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !key.is_empty() && key.chars().all(bare) {
+        key.to_string()
+    } else {
+        Toml::from(key).to_string()
+    }
+}
+
 struct Walk<'a> {
     place: Place,
     parts: Vec<&'a str>,
@@ -250,6 +318,7 @@ impl Walk<'_> {
                 let chosen = chosen.ok_or_else(|| {
                     let hint = match count {
                         0 => "it is empty".to_string(),
+                        1 => "allowed: 0".to_string(),
                         n => format!("allowed: 0 to {}", n - 1),
                     };
                     Fault::new(format!("`{}` has no entry `{part}`", here()), hint)
@@ -267,8 +336,7 @@ impl Walk<'_> {
                     return self.put(found, child, depth + 1, node);
                 }
                 let empty = Value::Table(Vec::new());
-                let mut made =
-                    Node { value: empty, place: self.place.clone(), raw: "{ … }".into() };
+                let mut made = Node { value: empty, place: self.place.clone(), raw: TABLE.into() };
                 self.put(&mut made, child, depth + 1, node)?;
                 entries.push((part.to_string(), made));
                 Ok(())
