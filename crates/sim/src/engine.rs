@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::ControlFlow;
 
 use paceline_net::{Link, Picos, Verdict};
 
@@ -135,7 +136,11 @@ impl Engine {
         Ok(Self { now: 0, end: duration_ps, seed, events, links, flows, recorder, handled: 0 })
     }
 
-    pub(crate) fn run(mut self) -> Outcome {
+    /// Runs to the end, or until `watch` breaks at one of the samples: then there is no outcome.
+    pub(crate) fn run(
+        mut self,
+        watch: &mut dyn FnMut(Picos) -> ControlFlow<()>,
+    ) -> Option<Outcome> {
         let (senders, receivers) = (self.links.len(), self.links.len() + self.flows.len());
         let recorder = receivers + self.flows.len();
         while let Some((time, actor)) = self.events.next(self.end) {
@@ -154,9 +159,12 @@ impl Engine {
             } else {
                 self.recorder.sample(time, &mut self.flows, &mut self.links);
                 self.events.arm(actor as Actor, time + self.recorder.interval());
+                if watch(time).is_break() {
+                    return None;
+                }
             }
         }
-        self.finish()
+        Some(self.finish())
     }
 
     /// The head of link `index` reaches the far end.

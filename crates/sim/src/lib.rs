@@ -17,6 +17,10 @@ mod ring;
 mod stats;
 mod tcp;
 
+use std::ops::ControlFlow;
+
+use paceline_net::Picos;
+
 pub use outcome::{Column, EngineStats, FlowOutcome, LinkOutcome, Outcome, Series, Stats};
 pub use plan::{
     ControllerFactory, DatagramOptions, FlowPlan, NamedLink, PacketSizes, Plan, PlanError, Stack,
@@ -28,5 +32,18 @@ pub use plan::{
 /// # Errors
 /// A plan that names a missing link, exceeds the engine's ranges, or pairs a controller with an endpoint that cannot host it.
 pub fn run(plan: Plan) -> Result<Outcome, PlanError> {
-    Ok(engine::Engine::new(plan)?.run())
+    let outcome = run_watched(plan, &mut |_| ControlFlow::Continue(()))?;
+    Ok(outcome.expect("a watch that never breaks lets the run end"))
+}
+
+/// Runs `plan`, showing `watch` the simulated time, ps, at every sample; `None` when it broke the run off. The outcome does
+/// not depend on it.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    plan: Plan,
+    watch: &mut dyn FnMut(Picos) -> ControlFlow<()>,
+) -> Result<Option<Outcome>, PlanError> {
+    Ok(engine::Engine::new(plan)?.run(watch))
 }

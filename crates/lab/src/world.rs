@@ -1,0 +1,100 @@
+//! A scenario carried out in a world: plan, run, and what the record needs of both.
+
+use std::ops::ControlFlow;
+use std::time::{Instant, SystemTime};
+
+use paceline_net::{PS_PER_S, Picos};
+use paceline_sim::{FlowPlan, Outcome, PlanError, Stack};
+
+use crate::record::{FlowInfo, Host, Provenance, RunInfo, controller_params};
+use crate::scenario::{Scenario, ScenarioError};
+
+/// A finished run, ready to be recorded.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What was asked for.
+    pub info: RunInfo,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Where, when and by which command.
+    pub provenance: Provenance,
+}
+
+/// A run that did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// The scenario cannot be resolved with this seed.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The simulator refuses the plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The watch broke the run off.
+    #[error("the run was interrupted")]
+    Interrupted,
+}
+
+/// Carries `scenario` out in the simulator, with `seed` or the scenario's own.
+///
+/// `adapt` sees each flow's plan before the run and may replace its controller (controllers written in Python come in here).
+/// `watch` is shown the simulated time, ps, now and then, and may break the run off.
+///
+/// # Errors
+/// See [`WorldError`].
+pub fn simulate(
+    scenario: &Scenario,
+    seed: Option<u64>,
+    command_line: Vec<String>,
+    adapt: &mut dyn FnMut(&mut FlowPlan),
+    watch: &mut dyn FnMut(Picos) -> ControlFlow<()>,
+) -> Result<Run, WorldError> {
+    let started = SystemTime::now();
+    let clock = Instant::now();
+    let seed = seed.unwrap_or(scenario.seed());
+    let mut plan = scenario.plan(Some(seed))?;
+    plan.flows.iter_mut().for_each(adapt);
+    let cpu = thread_cpu_s();
+    let outcome = paceline_sim::run_watched(plan, watch)?;
+    let mut outcome = outcome.ok_or(WorldError::Interrupted)?;
+    outcome.engine.cpu_s = thread_cpu_s() - cpu;
+    let host = Host::this_machine();
+    let wall_s = clock.elapsed().as_secs_f64();
+    let provenance = Provenance { command_line, started, wall_s, host };
+    Ok(Run { info: info(scenario, seed), outcome, provenance })
+}
+
+fn info(scenario: &Scenario, seed: u64) -> RunInfo {
+    let seconds = |time: Picos| time as f64 / PS_PER_S as f64;
+    let flows = scenario.flows().iter().map(|flow| FlowInfo {
+        name: flow.name.clone(),
+        controller: flow.controller.label(),
+        controller_params: controller_params(flow.controller.params()),
+        stack: stack_name(flow.stack).into(),
+        packets: flow.packets,
+    });
+    let path = std::path::PathBuf::from(scenario.file_name());
+    RunInfo {
+        scenario: scenario.title().into(),
+        scenario_path: path.is_file().then_some(path),
+        scenario_text: scenario.effective_text(),
+        world: "sim".into(),
+        seed,
+        duration_s: seconds(scenario.duration_ps()),
+        warmup_s: seconds(scenario.warmup_ps()),
+        flows: flows.collect(),
+    }
+}
+
+/// The stack's name in scenarios and records.
+pub fn stack_name(stack: Stack) -> &'static str {
+    match stack {
+        Stack::Tcp(_) => "tcp",
+        Stack::Datagram(_) => "datagram",
+    }
+}
+
+/// CPU time of this thread, s.
+fn thread_cpu_s() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
