@@ -239,7 +239,7 @@ fn keys() {
         (
             RATE,
             "trace = \"synth:\"",
-            "bad.toml:4: link.trace = \"synth:\": no generator after \"synth:\"; allowed: synth:NAME",
+            "bad.toml:4: link.trace = \"synth:\": no generator called \"\"; allowed: lte, umts, evdo",
         ),
         (
             RATE,

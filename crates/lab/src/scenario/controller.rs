@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn label_tells_choices_apart() {
         let label = |text: &str| {
-            ControllerChoice::inline(text, &Place::Line(1)).map(|choice| choice.label())
+            ControllerChoice::inline(text, &Place::Line(1), &[]).map(|choice| choice.label())
         };
         assert_eq!(label("window"), Ok("window".into()));
         assert_eq!(label("window, packets = 20"), Ok("window,packets=20".into()));
