@@ -10,9 +10,12 @@ use crate::Picos;
 use crate::link::{Backlog, Buffer};
 
 /// The packets that wait; the one in service is not among them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Waiting {
-    limit: Buffer,
+    /// Limits; the largest value stands for none.
+    max_packets: u64,
+    max_bytes: u64,
+    max_wait_ps: Picos,
     /// Start of service, ps, non-decreasing; size, bytes.
     ring: VecDeque<(Picos, u32)>,
     /// Sum of the sizes in the ring.
@@ -21,17 +24,22 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     pub(crate) fn new(limit: Buffer) -> Self {
-        Self { limit, ..Self::default() }
+        Self {
+            max_packets: limit.packets.unwrap_or(u64::MAX),
+            max_bytes: limit.bytes.unwrap_or(u64::MAX),
+            max_wait_ps: limit.wait_ps.unwrap_or(Picos::MAX),
+            ring: VecDeque::new(),
+            bytes: 0,
+        }
     }
 
     /// Whether a packet of `bytes` that arrives at `now` and is served from `start` on keeps within the limits.
     #[inline]
     pub(crate) fn has_room(&mut self, now: Picos, start: Picos, bytes: u32) -> bool {
         self.forget_served(now);
-        let within = |limit: Option<u64>, value: u64| limit.is_none_or(|limit| value <= limit);
-        within(self.limit.packets, self.ring.len() as u64 + 1)
-            && within(self.limit.bytes, self.bytes.saturating_add(u64::from(bytes)))
-            && within(self.limit.wait_ps, start.saturating_sub(now))
+        (self.ring.len() as u64) < self.max_packets
+            && self.bytes.saturating_add(u64::from(bytes)) <= self.max_bytes
+            && start.saturating_sub(now) <= self.max_wait_ps
     }
 
     /// A packet of `bytes` joins the queue until `start`.
@@ -56,5 +64,24 @@ impl Waiting {
             self.ring.pop_front();
             self.bytes -= u64::from(bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ring_holds_no_more_than_what_waits() {
+        // Each packet waits for 10 arrivals; nobody asks for the backlog and nothing is limited.
+        let mut waiting = Waiting::new(Buffer::default());
+        for now in 0..100_000 {
+            assert!(waiting.has_room(now, now + 10, 1500));
+            waiting.push(now + 10, 1500);
+            assert!(waiting.ring.len() <= 10);
+        }
+        assert!(waiting.ring.capacity() <= 16);
+        assert_eq!(waiting.backlog(100_000), Backlog { packets: 9, bytes: 13_500 });
+        assert_eq!(waiting.backlog(Picos::MAX), Backlog::default());
     }
 }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use paceline_net::{
-    Backlog, Buffer, Capacity, DropReason, Link, LinkSpec, PS_PER_MS, PS_PER_S, Picos, Trace,
-    Verdict,
+    Backlog, Buffer, Capacity, DropReason, Jitter, Link, LinkSpec, LossModel, PS_PER_MS, PS_PER_S,
+    Picos, Reorder, Trace, Verdict,
 };
 use proptest::prelude::*;
 
@@ -142,6 +142,58 @@ fn buffer(bytes: u64, wait_ps: u64) -> impl Strategy<Value = Buffer> {
     })
 }
 
+/// Mostly small numbers, and those at the end of the range.
+fn any_size() -> impl Strategy<Value = u64> {
+    prop_oneof![0u64..10, any::<u64>(), Just(u64::MAX)]
+}
+
+fn any_spec() -> impl Strategy<Value = LinkSpec> {
+    let opportunities = prop::collection::vec(prop_oneof![0u32..9, any::<u32>()], 1..9);
+    let trace = (opportunities, any::<bool>()).prop_map(|(mut times, once)| {
+        times.sort_unstable();
+        match Trace::from_opportunities(times) {
+            Ok(trace) => Capacity::Trace { trace: Arc::new(trace), once },
+            Err(_) => Capacity::Unlimited,
+        }
+    });
+    let capacity = prop_oneof![any::<f64>().prop_map(Capacity::Constant), trace];
+    let limit = || prop::option::of(any_size());
+    let buffer = (limit(), limit(), limit()).prop_map(|(packets, bytes, wait_ps)| Buffer {
+        packets,
+        bytes,
+        wait_ps,
+    });
+    let loss = prop::option::of(
+        (any::<f64>(), any::<f64>()).prop_map(|(p, r)| LossModel::GilbertElliott {
+            p,
+            r,
+            loss_bad: r,
+            loss_good: p,
+        }),
+    );
+    let jitter = prop::option::of(
+        (any_size(), any_size(), any::<bool>()).prop_map(|(mean_ps, max_ps, reorder)| Jitter {
+            mean_ps,
+            max_ps,
+            reorder,
+        }),
+    );
+    let reorder = prop::option::of(
+        (any::<f64>(), any_size())
+            .prop_map(|(probability, extra_ps)| Reorder { probability, extra_ps }),
+    );
+    (capacity, any_size(), buffer, loss, jitter, reorder).prop_map(
+        |(capacity, delay_ps, buffer, loss, jitter, reorder)| LinkSpec {
+            capacity,
+            delay_ps,
+            buffer,
+            loss,
+            jitter,
+            reorder,
+        },
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -200,6 +252,23 @@ proptest! {
         let link = link(Capacity::Trace { trace, once }, Buffer::default());
         let offered = link.offered_bytes(from * PS_PER_MS, (from + length) * PS_PER_MS);
         prop_assert_eq!(offered, Some((count * 1504) as f64));
+    }
+
+    #[test]
+    fn nothing_panics(
+        spec in any_spec(),
+        calls in prop::collection::vec((any_size(), any::<u32>()), 1..50),
+    ) {
+        let _ = spec.check();
+        let mut link = Link::new(spec, 1, 2);
+        // Not even on times that decrease.
+        for (now, bytes) in calls {
+            if let Verdict::Pass { departs, arrives } = link.enqueue(now, bytes) {
+                prop_assert!(arrives >= departs);
+            }
+            link.backlog(now);
+            link.offered_bytes(now, u64::from(bytes));
+        }
     }
 
     #[test]
