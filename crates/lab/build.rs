@@ -21,18 +21,18 @@ fn main() {
 }
 
 fn from_git() -> Option<(String, String)> {
-    // An unpacked source archive may lie inside somebody else's checkout: that commit is not ours.
-    git(&["ls-files", "--error-unmatch", "build.rs"])?;
-    let commit = git(&["rev-parse", "HEAD"])?;
-    let head_log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     let sources = SOURCES.iter().copied().filter(|source| Path::new(source).exists());
     let sources: Vec<&str> = sources.collect();
     // The log of HEAD grows with every commit and checkout; watching the index would rebuild after each `git status`.
-    for watched in sources.iter().copied().chain([head_log.as_str()]) {
+    let head_log = git(&["rev-parse", "--git-path", "logs/HEAD"]);
+    for watched in sources.iter().copied().chain(head_log.as_deref()) {
         if Path::new(watched).exists() {
             println!("cargo::rerun-if-changed={watched}");
         }
     }
+    // An unpacked source archive may lie inside somebody else's checkout: that commit is not ours.
+    git(&["ls-files", "--error-unmatch", "build.rs"])?;
+    let commit = git(&["rev-parse", "HEAD"])?;
     let status = [&["--no-optional-locks", "status", "--porcelain", "--"], sources.as_slice()];
     let dirty = match git(&status.concat()) {
         Some(changes) => (!changes.is_empty()).to_string(),

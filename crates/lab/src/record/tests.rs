@@ -355,7 +355,7 @@ fn the_manifest_says_how_to_get_the_run_again() {
     let scratch = Scratch::new();
     let dir = scratch.0.join("deep/er/run");
     assert_eq!(write(&dir, &info(), &outcome(), &provenance()).unwrap(), dir);
-    let manifest = read_manifest(&dir).unwrap();
+    let mut manifest = read_manifest(&dir).unwrap();
     assert_eq!(manifest.scenario.text, info().scenario_text);
     assert_eq!(manifest.seed, u64::MAX);
     assert_eq!(manifest.started, "2001-09-09T01:46:40.000Z");
@@ -368,6 +368,11 @@ fn the_manifest_says_how_to_get_the_run_again() {
     fs::write(dir.join("series.parquet"), b"x").unwrap();
     fs::remove_file(dir.join("links.parquet")).unwrap();
     assert_eq!(manifest.altered_files(&dir).unwrap(), ["links.parquet", "series.parquet"]);
+    manifest.files.truncate(1);
+    for outside in ["../flows.parquet", "/dev/zero", "..", ""] {
+        manifest.files[0].name = outside.into();
+        assert_eq!(manifest.altered_files(&dir).unwrap(), [outside]);
+    }
 }
 
 #[test]
