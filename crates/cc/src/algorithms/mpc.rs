@@ -4,6 +4,9 @@
 //! v2's. Times are seconds, rates bytes/s, both `f64`. The bottleneck is a queue that fills at `r - r_B`:
 //! `dl/dt = (r - r_B) / r_B` (1).
 
+use crate::event::AckSample;
+use crate::round::RoundCounter;
+
 /// The weights of the objective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Law {
@@ -152,6 +155,29 @@ impl CapacityWindow {
         *slot = (slot.0 + bytes, slot.1 + dt);
         let (bytes, seconds) = self.slots.iter().fold((0.0, 0.0), |a, s| (a.0 + s.0, a.1 + s.1));
         (seconds > 0.0).then(|| bytes / seconds)
+    }
+}
+
+/// Whether the delivery rate still grows: the end of a start-up, as BBR finds it (Cardwell et al. 2016).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Growth {
+    rounds: RoundCounter,
+    best: f64,
+    stalled_rounds: u32,
+}
+
+impl Growth {
+    /// Notes an ACK and the largest delivery rate so far; true when it has not grown by 25 % in three rounds.
+    pub fn has_ended(&mut self, ack: &AckSample, delivery_rate_max: f64) -> bool {
+        if self.rounds.on_ack(ack) {
+            if delivery_rate_max >= 1.25 * self.best {
+                self.best = delivery_rate_max;
+                self.stalled_rounds = 0;
+            } else {
+                self.stalled_rounds += 1;
+            }
+        }
+        self.stalled_rounds >= 3
     }
 }
 

@@ -6,7 +6,7 @@
 //! that comes nearest to its tables. The printed step dt is the time between ACKs, which leaves the loop undamped under
 //! feedback delay; `horizon = "explicit"` is the same law looking `horizon_rtts` ahead.
 
-use super::mpc::{CapacityIntegral, CapacityWindow, Extremes, State};
+use super::mpc::{CapacityIntegral, CapacityWindow, Extremes, Growth, State};
 use super::{MAX_PACING_BYTES_PER_S, MAX_WINDOW_PACKETS, pacing_rate, packet_size, window_bytes};
 use crate::controller::{Control, Controller};
 use crate::episode::EpisodeGate;
@@ -35,12 +35,15 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
     };
     let (low, high) = mpc.bounds();
     mpc.rate = if mpc.choices.start_at_min { low } else { high };
+    mpc.phase = mpc.first_phase();
     mpc.schedule(path.now_ns);
     Box::new(mpc)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
+    /// At twice the delivery rate until that stops growing; only where r_max is not given.
+    Startup(Growth),
     Steady,
     /// Towards l_B, until a time in ns.
     Up(u64),
@@ -96,6 +99,36 @@ impl Mpc {
         };
         let low = low.clamp(1.0, MAX_PACING_BYTES_PER_S);
         (low, high.clamp(low, MAX_PACING_BYTES_PER_S))
+    }
+
+    /// Deviation: the paper starts in the steady phase. Without a given r_max, (6) would then confirm whatever rate the
+    /// flow happens to start with, for ever.
+    fn first_phase(&self) -> Phase {
+        if self.choices.r_max == 0.0 && !self.choices.start_at_min {
+            Phase::Startup(Growth::default())
+        } else {
+            Phase::Steady
+        }
+    }
+
+    /// Leaves start-up when the delivery rate stops growing or the RTT is a quarter above l_P.
+    fn check_startup(&mut self, ack: &AckSample) {
+        let (Phase::Startup(growth), Some(m)) = (&mut self.phase, &self.model) else { return };
+        let queue_seen = m.rtt > 1.25 * m.extremes.empty_rtt;
+        if growth.has_ended(ack, self.delivery_rate_max) || queue_seen {
+            self.end_startup(ack.now_ns);
+            self.phase = Phase::Steady;
+        }
+    }
+
+    /// The delivery rate is r_B; (6) begins here.
+    fn end_startup(&mut self, now_ns: u64) {
+        if let Some(m) = &mut self.model {
+            m.bottleneck = self.delivery_rate_max.max(1.0);
+            m.integral = CapacityIntegral::default();
+        }
+        self.rate = self.delivery_rate_max;
+        self.schedule(now_ns);
     }
 
     fn schedule(&mut self, now_ns: u64) {
@@ -159,6 +192,9 @@ impl Mpc {
 
     /// Begins and ends probes.
     fn advance_phase(&mut self, now_ns: u64, mean_rtt: f64) {
+        if matches!(self.phase, Phase::Startup(_)) {
+            return;
+        }
         let until = now_ns.saturating_add((self.choices.probe_rtts * mean_rtt * 1e9) as u64);
         let before = self.phase;
         self.phase = match (before, self.choices.probe) {
@@ -188,7 +224,7 @@ impl Mpc {
         let gentle = self.choices.probe == Probe::Gentle;
         let rate = match self.phase {
             Phase::Up(_) if gentle => self.choices.probe_up * m.bottleneck,
-            Phase::Up(_) => high,
+            Phase::Up(_) | Phase::Startup(_) => high,
             Phase::Down(_, false) if gentle => self.choices.probe_down * m.bottleneck,
             Phase::Down(..) => low,
             Phase::Steady => {
@@ -215,6 +251,10 @@ impl Mpc {
     fn on_congestion(&mut self, now_ns: u64, sent_ns: u64) {
         if !self.gate.admits(now_ns, sent_ns) {
             return;
+        }
+        if matches!(self.phase, Phase::Startup(_)) && self.choices.loss != Reaction::Ignore {
+            self.end_startup(now_ns);
+            self.phase = Phase::Steady;
         }
         match self.choices.loss {
             Reaction::Probe if !matches!(self.phase, Phase::Down(..)) => {
@@ -268,6 +308,7 @@ impl Controller for Mpc {
         let weight = if alpha_per_rtt { -libm::expm1(-law.alpha * dt / rtt) } else { law.alpha };
         m.mean_rtt += weight * (rtt - m.mean_rtt);
         m.extremes.update(rtt, m.mean_rtt, dt, tau_d);
+        self.check_startup(ack);
         self.estimate_bottleneck(ack, dt);
         if let Some(m) = self.model {
             let target_rtt = self.target(&m, ack.now_ns);
@@ -284,8 +325,9 @@ impl Controller for Mpc {
     fn on_rto(&mut self, timeout: &Timeout) {
         // The paper says nothing: send at r_min, learn r_B anew, keep l_P.
         self.gate.open(timeout.now_ns);
-        self.phase = Phase::Steady;
         self.rate = self.bounds().0;
+        self.delivery_rate_max = 0.0;
+        self.phase = self.first_phase();
         if let Some(m) = &mut self.model {
             m.integral = CapacityIntegral::default();
             m.window = CapacityWindow::default();
@@ -296,7 +338,8 @@ impl Controller for Mpc {
         // Another path has other extremes: start the model again from the next ACK.
         self.packet_bytes = packet_size(path);
         self.model = None;
-        self.phase = Phase::Steady;
+        self.delivery_rate_max = 0.0;
+        self.phase = self.first_phase();
     }
 
     fn control(&self) -> Control {
@@ -330,6 +373,7 @@ impl Controller for Mpc {
             of(|m| m.extremes.full_rtt * 1e3),
             of(|m| m.target_rtt * 1e3),
             match self.phase {
+                Phase::Startup(_) => 2.0,
                 Phase::Steady => 0.0,
                 Phase::Up(_) => 1.0,
                 Phase::Down(..) => -1.0,

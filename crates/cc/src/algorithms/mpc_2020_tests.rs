@@ -219,3 +219,20 @@ fn pulses_reach_the_extremes_at_a_quarter_and_three_quarters() {
     let [_, _, _, l_p, _, l_t, _] = at(7_500 * MS, 30 * MS);
     assert!((l_t / l_p - 1.0).abs() < 0.01, "{l_t}");
 }
+/// Without a given r_max the flow doubles until it meets the link, at 400 and at 1 Mbit/s.
+#[test]
+fn startup_finds_an_unknown_link() {
+    for (profile, least) in [(None, 0.9), (Some("stable"), 0.98)] {
+        for bytes_per_s in [5e7, 1.25e5] {
+            let mut run = Loop::new(profile, &[]);
+            assert_eq!(run.observed()[6], 2.0);
+            run.run(2_000 * MS, bytes_per_s, |_| {});
+            assert_eq!(run.observed()[6], 0.0, "start-up has ended");
+            let (before, from_ns) = (run.delivered, run.now_ns);
+            run.run(9_000 * MS, bytes_per_s, |_| {});
+            let seconds = (run.now_ns - from_ns) as f64 * 1e-9;
+            let share = (run.delivered - before) as f64 / seconds / bytes_per_s;
+            assert!(share > least, "{profile:?} at {bytes_per_s}: {share}");
+        }
+    }
+}

@@ -55,7 +55,11 @@ pub(crate) static SPEC: Spec = Spec {
             RATES,
             "largest rate r_max; 0 = twice the largest delivery rate seen",
         ),
-        Param::choice("start", &["r_max", "r_min"], "rate before the first ACK"),
+        Param::choice(
+            "start",
+            &["r_max", "r_min"],
+            "rate before the first ACK; r_max without a value: start-up, doubling per RTT",
+        ),
         Param::choice(
             "horizon",
             &["printed", "explicit"],
@@ -175,7 +179,11 @@ pub(crate) static SPEC: Spec = Spec {
         Field { name: "l_p", unit: "ms", doc: "RTT of an empty buffer, l_P" },
         Field { name: "l_b", unit: "ms", doc: "RTT of a full buffer, l_B" },
         Field { name: "l_t", unit: "ms", doc: "target RTT, l_t" },
-        Field { name: "phase", unit: "1", doc: "0 steady, 1 probing up, -1 probing down" },
+        Field {
+            name: "phase",
+            unit: "1",
+            doc: "0 steady, 1 probing up, -1 probing down, 2 start-up",
+        },
     ],
     build,
 };
