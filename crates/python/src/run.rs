@@ -75,7 +75,7 @@ pub fn scenario_schema() -> PyResult<String> {
     seam::scenario_schema()
 }
 
-/// Writes one flow of a record as qlog, for qvis. `draft` names the schema version.
+/// Writes one flow of a record as qlog, for qvis. `draft` is `current` or `02`.
 #[pyfunction]
 pub fn export_qlog(record_dir: &str, flow: &str, out: &str, draft: &str) -> PyResult<()> {
     seam::export_qlog(record_dir, flow, out, draft)
