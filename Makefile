@@ -8,7 +8,7 @@ WORKSPACE := --workspace --exclude paceline-python
 OUT ?= runs/demo
 # A trace of your own for the demo's link: make demo TRACE=path/to/trace.down
 TRACE ?=
-CONTROLLERS ?= latte copa cubic bbr1 window
+CONTROLLERS ?= latte cubic reno window
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test build lint bench docs clean

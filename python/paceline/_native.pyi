@@ -108,7 +108,7 @@ def trace_convert(src: str, dst: str, from_format: str | None, to_format: str | 
     """Converts a trace; a format of None is told by the suffix. ``bin_ms`` is the bin of formats that hold rates."""
 
 def export_qlog(record_dir: str, flow: str, out: str, draft: str) -> None:
-    """Writes one flow of a record as qlog."""
+    """Writes one flow of a record as qlog; ``draft`` is "current" or "02"."""
 
 def drive_controller(
     controller: str | type,

@@ -60,6 +60,7 @@ def test_every_command_explains_itself(paceline: Command, command: str) -> None:
         ),
         (("trace", "synth", "lte", "--out", "x", "--mean", "0 Mbit/s"), "error: --mean 0 Mbit/s: allowed: above 0"),
         (("trace", "convert", "x", "./x"), "error: x: is the file to read as well; name another to write"),
+        (("export", "qlog", "x", "--flow", "a", "--draft", "9"), "error: --draft 9: allowed: current, 02"),
         (("export", "qlog", "nowhere", "--flow", "a"), "error: nowhere: no such directory"),
     ],
 )

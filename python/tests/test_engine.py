@@ -180,11 +180,13 @@ def test_ctrl_c_stops_a_long_run_and_leaves_no_record(scenario: Path, tmp_path: 
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(3)
-    if process.poll() is not None:
-        pytest.fail(f"the run ended before it could be interrupted: {process.communicate()}")
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
+    try:
+        time.sleep(3)
+        assert process.poll() is None, f"the run ended before it could be interrupted: {process.communicate()}"
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert stderr.strip().endswith("interrupted")
     assert not (tmp_path / "r").exists()

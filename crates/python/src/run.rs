@@ -47,7 +47,13 @@ pub fn run(
     };
     let answer = interruptible(py, &fault, {
         let fault = fault.clone();
-        move || seam::run(request, &fault)
+        move || {
+            if request.classes.is_empty() {
+                return seam::run(request, &fault);
+            }
+            // One interpreter state for the whole run: making a new one in every callback takes over ten times as long.
+            Python::attach(|py| py.detach(|| seam::run(request, &fault)))
+        }
     })?;
     // What a controller raised explains whatever else went wrong.
     match fault.take() {
@@ -69,7 +75,7 @@ pub fn scenario_schema() -> PyResult<String> {
     seam::scenario_schema()
 }
 
-/// Writes one flow of a record as qlog, for qvis. `draft` names the schema version.
+/// Writes one flow of a record as qlog, for qvis. `draft` is `current` or `02`.
 #[pyfunction]
 pub fn export_qlog(record_dir: &str, flow: &str, out: &str, draft: &str) -> PyResult<()> {
     seam::export_qlog(record_dir, flow, out, draft)

@@ -5,15 +5,24 @@ stdout holds exactly one JSON object when the command succeeds and nothing when 
 """
 
 import os
+import signal
 import sys
 import traceback
+from types import FrameType
 
 from paceline._native import InputError, PacelineError
 from paceline.cli.app import app
 
 
+class Interrupted(BaseException):
+    """Ctrl-C. Not `KeyboardInterrupt`, which the command-line library would turn into exit status 1."""
+
+
 def main() -> None:
     """Entry point of the console script."""
+    # A shell starts background jobs with SIGINT ignored; leave that so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         app(prog_name="paceline")
     except PacelineError as error:
@@ -22,7 +31,7 @@ def main() -> None:
             # A controller in Python raised: its author needs the line.
             traceback.print_exception(error.__cause__)
         sys.exit(2 if isinstance(error, InputError) else 1)
-    except KeyboardInterrupt:
+    except Interrupted:
         print("interrupted", file=sys.stderr)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -32,3 +41,7 @@ def main() -> None:
         # The reader has seen enough (`paceline controllers | head`). Point stdout elsewhere, or the flush at exit fails too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise Interrupted

@@ -13,6 +13,8 @@ from paceline.summary import Row, label_of
 
 Records = Annotated[list[Path], typer.Argument(metavar="RUN", help="Record directories.", show_default=False)]
 FORMATS = ("pdf", "png", "svg")
+#: Dialects of qlog, and the suffix each goes with.
+QLOG_SUFFIXES = {"current": ".sqlog", "02": ".qlog"}
 
 export_app = typer.Typer(help="Write records in other tools' formats.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -78,15 +80,17 @@ def qlog(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Record directory.", show_default=False)],
     flow: Annotated[str, typer.Option(help="Name of the flow.", show_default=False)],
     out: Annotated[
-        Path | None, typer.Option(help="The file [default: FLOW.sqlog in the working directory].", show_default=False)
+        Path | None, typer.Option(help="The file [default: FLOW.sqlog or FLOW.qlog here].", show_default=False)
     ] = None,
-    draft: Annotated[str, typer.Option(help="Version of the qlog schema.")] = "0.4",
+    draft: Annotated[str, typer.Option(help="Dialect: current, or 02 for viewers that know no later one.")] = "current",
 ) -> None:
     """Write one flow as qlog, which qvis opens."""
+    if draft not in QLOG_SUFFIXES:
+        raise InputError(f"--draft {draft}: allowed: {', '.join(QLOG_SUFFIXES)}")
     names = [str(entry.get("name")) for entry in load(run).result.get("flows") or []]
     if flow not in names:
         raise InputError(f"--flow {flow}: {run} has no such flow (it has: {', '.join(names) or 'none'})")
-    target = out or Path(f"{flow.replace('/', '_')}.sqlog")
+    target = out or Path(f"{flow.replace('/', '_')}{QLOG_SUFFIXES[draft]}")
     _native.export_qlog(str(run), flow, str(target), draft)
     console().print(f"qlog  {target}", soft_wrap=True)
 
