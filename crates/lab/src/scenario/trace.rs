@@ -52,9 +52,8 @@ impl TraceSource {
             }
         };
         let preset = Preset::from_name(name).ok_or_else(|| {
-            let what = format!("there is no trace generator \"{name}\"");
-            let names = Preset::ALL.map(|preset| format!("synth:{}", preset.name())).join(", ");
-            Fault::new(what, format!("allowed: {names}, each with or without :SEED"))
+            let names = Preset::ALL.map(Preset::name).join(", ");
+            Fault::new(format!("no generator called \"{name}\""), format!("allowed: {names}"))
         })?;
         Ok(Self::Synth { preset, seed })
     }
@@ -77,6 +76,8 @@ impl TraceSource {
 /// Reads a trace file.
 fn load(path: &Path) -> Result<Trace, Fault> {
     let hint = "allowed: the path of a trace file, one millisecond per line";
+    std::fs::metadata(path)
+        .map_err(|error| Fault::new(format!("{}: {}", path.display(), plain(&error)), hint))?;
     Trace::load(path).map_err(|error| Fault::new(error.to_string(), hint))
 }
 
