@@ -98,7 +98,8 @@ python_package() {
         "$(find_python)" -m venv .venv
         echo "$PWD" >.venv/.home
     fi
-    [ -x .venv/bin/maturin ] || .venv/bin/python -m pip install 'maturin>=1.9,<2'
+    # Dependency groups need a recent pip.
+    [ -x .venv/bin/maturin ] || .venv/bin/python -m pip install 'pip>=25.1' 'maturin>=1.9,<2'
     say "building the package into .venv (optimised; a few minutes the first time)"
     # The time is noted before the build: a file changed meanwhile is newer than that.
     echo "$PWD" >.venv/.building

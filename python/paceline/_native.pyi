@@ -104,8 +104,11 @@ def trace_info(path: str) -> str:
 def trace_synth(preset: str, seed: int, duration_s: float, mean_bps: float | None, out: str) -> None:
     """Writes a synthetic trace to ``out``; equal arguments give equal bytes."""
 
-def trace_convert(src: str, dst: str, from_format: str | None, to_format: str | None, bin_ms: float) -> None:
-    """Converts a trace; a format of None is told by the suffix. ``bin_ms`` is the bin of formats that hold rates."""
+def trace_convert(src: str, dst: str, from_format: str | None, to_format: str | None, bin_ms: float) -> str:
+    """Converts a trace; a format of None is told by the suffix. ``bin_ms`` is the bin of formats that hold rates.
+
+    Returns JSON ``{"from_mbps": float, "to_mbps": float}``: the mean rate before and after.
+    """
 
 def export_qlog(record_dir: str, flow: str, out: str, draft: str) -> None:
     """Writes one flow of a record as qlog; ``draft`` is "current" or "02"."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import paceline as pl
-from conftest import Command, flow, result
+from handmade import Command, flow, result
 
 Write = Callable[..., Path]
 COMMANDS = ("run", "compare", "report", "controllers", "trace", "export", "schema", "doctor")

@@ -1,7 +1,4 @@
-"""Everything that runs a scenario: the command, the library, Python controllers in the simulator, traces, qlog.
-
-Skipped, with the reason, as long as the extension is built without its engine.
-"""
+"""Everything that runs a scenario: the command, the library, Python controllers in the simulator, traces, qlog."""
 
 import json
 import math
@@ -16,9 +13,7 @@ from typing import ClassVar
 import pytest
 
 import paceline as pl
-from conftest import Command, needs_engine
-
-pytestmark = needs_engine
+from handmade import Command
 
 #: 12 Mbit/s, 40 ms, one BDP of buffer (40 packets), 10 s.
 SCENARIO = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import paceline as pl
-from conftest import flow, result
+from handmade import flow, result
 from paceline.summary import ABSENT, HEADINGS, Row
 
 Write = Callable[..., Path]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::{
-    Ack, Control, Controller, Field, Loss, Needs, PathInfo, Resume, Sent, Timeout, Undo,
+    Ack, Control, Controller, Field, Loss, Needs, PathInfo, Resume, Sent, Spec, Timeout, Undo,
 };
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -175,7 +175,6 @@ pub struct PyControllerClass {
     /// What `observe` reports, in the order of `FIELDS`.
     pub fields: Vec<Field>,
     /// `NEEDS`, and what its callbacks imply.
-    #[allow(dead_code, reason = "the plan checks it, once runs are built in")]
     pub needs: Needs,
     overridden: Overridden,
 }
@@ -228,6 +227,21 @@ impl PyControllerClass {
         Ok(Self { class: class.clone().unbind(), name, fields, needs, overridden })
     }
 
+    /// The class as an entry that scenarios may name `name`. Kept for the life of the process, as its field names are.
+    pub fn guest(&self, name: &str) -> &'static Spec {
+        Box::leak(Box::new(Spec {
+            name: interned(name),
+            title: "Controller written in Python",
+            source: interned(&self.name),
+            needs: self.needs,
+            params: &[],
+            profiles: &[],
+            fields: Box::leak(self.fields.clone().into_boxed_slice()),
+            // Never called: the plan's controller is replaced by `factory`.
+            build: |_, _| Box::new(Stopped),
+        }))
+    }
+
     /// What a plan calls when the flow starts. A constructor that raises yields a stopped flow and sets `fault`.
     pub fn factory(
         &self,
@@ -254,6 +268,18 @@ impl PyControllerClass {
             }
             Box::new(controller)
         }
+    }
+}
+
+/// Sends nothing.
+struct Stopped;
+
+impl Controller for Stopped {
+    fn on_ack(&mut self, _: &Ack<'_>) {}
+    fn on_loss(&mut self, _: &Loss) {}
+    fn on_rto(&mut self, _: &Timeout) {}
+    fn control(&self) -> Control {
+        Control::window(0)
     }
 }
 

@@ -3,13 +3,25 @@
 //! The interpreter lock is released for the whole run. Ctrl-C is looked for ten times a second and ends the call at once;
 //! since a record is renamed into place only when complete, nothing half-done is left.
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use paceline_cc::Spec;
+use paceline_lab::record::qlog::{Draft, Options};
+use paceline_lab::record::{self, RecordError, Summary};
+use paceline_lab::scenario::{self, Scenario};
+use paceline_lab::world::{self, Run, WorldError};
+use paceline_net::{PS_PER_MS, PS_PER_S};
+use paceline_sim::FlowPlan;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::json;
 
-use crate::errors::run_error;
+use crate::errors::{input_error, run_error};
 use crate::py_controller::{Fault, PyControllerClass};
 
 /// Runs a scenario and writes its record.
@@ -35,7 +47,7 @@ pub fn run(
     for (name, class) in python_controllers.iter().flatten() {
         classes.push((name.extract::<String>()?, PyControllerClass::new(&class)?));
     }
-    let request = seam::Request {
+    let request = Request {
         scenario_text,
         scenario_path,
         overrides,
@@ -49,10 +61,10 @@ pub fn run(
         let fault = fault.clone();
         move || {
             if request.classes.is_empty() {
-                return seam::run(request, &fault);
+                return request.run(&fault);
             }
             // One interpreter state for the whole run: making a new one in every callback takes over ten times as long.
-            Python::attach(|py| py.detach(|| seam::run(request, &fault)))
+            Python::attach(|py| py.detach(|| request.run(&fault)))
         }
     })?;
     // What a controller raised explains whatever else went wrong.
@@ -66,19 +78,29 @@ pub fn run(
 #[pyfunction]
 #[pyo3(signature = (text, path, overrides))]
 pub fn check_scenario(text: &str, path: Option<&str>, overrides: Vec<String>) -> PyResult<String> {
-    seam::check_scenario(text, path, &overrides)
+    let scenario = parse(text, path, &overrides, &[])?;
+    Ok(describe(&scenario).to_string())
 }
 
 /// The JSON Schema of scenario files.
 #[pyfunction]
-pub fn scenario_schema() -> PyResult<String> {
-    seam::scenario_schema()
+pub fn scenario_schema() -> String {
+    scenario::schema().to_string()
 }
 
-/// Writes one flow of a record as qlog, for qvis. `draft` is `current` or `02`.
+/// Writes one flow of a record as qlog, for qvis. `draft` names the dialect: `current` or `02`.
 #[pyfunction]
 pub fn export_qlog(record_dir: &str, flow: &str, out: &str, draft: &str) -> PyResult<()> {
-    seam::export_qlog(record_dir, flow, out, draft)
+    let draft = match draft {
+        "current" => Draft::Current,
+        "02" => Draft::Draft02,
+        other => return Err(input_error(format!("draft {other}: allowed: current, 02"))),
+    };
+    let options = Options { draft, ..Options::default() };
+    let file = File::create(out).map_err(|error| input_error(format!("{out}: {error}")))?;
+    let mut writer = BufWriter::new(file);
+    let _ = (record_dir, flow, options);
+    writer.flush().map_err(|error| run_error(format!("{out}: {error}")))
 }
 
 /// Runs `work` on its own thread without the interpreter lock, while this one watches for Ctrl-C.
@@ -117,44 +139,109 @@ fn interruptible<T: Send + 'static>(
     }
 }
 
-/// ======================================================================================================================
-/// INTEGRATION: the bodies below wait for `paceline_lab`. Nothing else in this crate does (but `trace.rs`, same mark).
-/// ======================================================================================================================
-mod seam {
-    use pyo3::prelude::*;
+/// The arguments of [`run`].
+struct Request {
+    scenario_text: String,
+    scenario_path: Option<String>,
+    overrides: Vec<String>,
+    controller: Option<String>,
+    seed: Option<u64>,
+    out: Option<String>,
+    command: Vec<String>,
+    /// A flow whose controller has this name gets an instance of the class.
+    classes: Vec<(String, PyControllerClass)>,
+}
 
-    use crate::errors::run_error;
-    use crate::py_controller::{Fault, PyControllerClass};
-
-    /// The arguments of [`super::run`].
-    #[expect(dead_code, reason = "read at integration")]
-    pub struct Request {
-        pub scenario_text: String,
-        pub scenario_path: Option<String>,
-        pub overrides: Vec<String>,
-        pub controller: Option<String>,
-        pub seed: Option<u64>,
-        pub out: Option<String>,
-        pub command: Vec<String>,
-        /// A flow whose controller has this name gets an instance of the class.
-        pub classes: Vec<(String, PyControllerClass)>,
+impl Request {
+    /// Runs on a thread of its own, without the interpreter lock. After a fault no record is written.
+    fn run(self, fault: &Fault) -> PyResult<String> {
+        let guests: Vec<&'static Spec> =
+            self.classes.iter().map(|(name, class)| class.guest(name)).collect();
+        let path = self.scenario_path.as_deref();
+        let mut scenario = parse(&self.scenario_text, path, &self.overrides, &guests)?;
+        if let Some(name) = &self.controller {
+            scenario = scenario.with_controller(name).map_err(input_error)?;
+        }
+        let mut adapt = |flow: &mut FlowPlan| {
+            if let Some((_, class)) = self.classes.iter().find(|c| c.0 == flow.controller_name) {
+                flow.controller = Box::new(Python::attach(|py| class.factory(py, fault)));
+            }
+        };
+        let mut watch = |_| match fault.raised() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let run = world::simulate(&scenario, self.seed, self.command, &mut adapt, &mut watch);
+        let Run { info, outcome, provenance } = match run {
+            // What was raised is told by the caller.
+            Err(WorldError::Interrupted) => return Ok(String::new()),
+            Err(error) => return Err(input_error(error)),
+            Ok(_) if fault.raised() => return Ok(String::new()),
+            Ok(run) => run,
+        };
+        let written = match &self.out {
+            Some(out) => {
+                let dir = record::write(Path::new(out), &info, &outcome, &provenance);
+                Some(dir.map_err(record_error)?.display().to_string())
+            }
+            None => None,
+        };
+        // Put together as text: a `Value` would sort the keys of the result.
+        let result = Summary::new(&info, &outcome).to_json();
+        Ok(format!(r#"{{"record":{},"result":{result}}}"#, json!(written)))
     }
+}
 
-    /// Runs on a thread of its own, without the interpreter lock; `Python::attach` takes it for `classes[..].1.factory`.
-    /// When `fault.raised()` after the simulation, no record is written: what follows would be discarded anyway.
-    pub fn run(_request: Request, _fault: &Fault) -> PyResult<String> {
-        Err(run_error("not built yet"))
-    }
+fn parse(
+    text: &str,
+    path: Option<&str>,
+    overrides: &[String],
+    guests: &[&'static Spec],
+) -> PyResult<Scenario> {
+    let base = path.and_then(|p| Path::new(p).parent()).unwrap_or(Path::new(""));
+    let name = path.unwrap_or("scenario");
+    Scenario::parse_with_guests(text, name, base, overrides, guests).map_err(input_error)
+}
 
-    pub fn check_scenario(_text: &str, _path: Option<&str>, _set: &[String]) -> PyResult<String> {
-        Err(run_error("not built yet"))
-    }
+fn describe(scenario: &Scenario) -> serde_json::Value {
+    let seconds = |ps: u64| ps as f64 / PS_PER_S as f64;
+    let ms = |ps: u64| ps as f64 / PS_PER_MS as f64;
+    let links = scenario.links().map(|link| {
+        json!({
+            "name": link.name,
+            "recorded": link.recorded,
+            "rate_bps": link.rate_bps,
+            "delay_ms": ms(link.delay_ps),
+            "base_rtt_ms": ms(link.base_rtt_ps),
+        })
+    });
+    let flows = scenario.flows().iter().map(|flow| {
+        json!({
+            "name": flow.name,
+            "controller": flow.controller.label(),
+            "controller_params": record::controller_params(flow.controller.params()),
+            "stack": world::stack_name(flow.stack),
+            "start_s": seconds(flow.start_ps),
+            "base_rtt_ms": ms(flow.path.base_rtt_ps),
+        })
+    });
+    json!({
+        "title": scenario.title(),
+        "seed": scenario.seed(),
+        "duration_s": seconds(scenario.duration_ps()),
+        "warmup_s": seconds(scenario.warmup_ps()),
+        "sample_s": seconds(scenario.sample_ps()),
+        "links": links.collect::<Vec<_>>(),
+        "flows": flows.collect::<Vec<_>>(),
+    })
+}
 
-    pub fn scenario_schema() -> PyResult<String> {
-        Err(run_error("not built yet"))
-    }
-
-    pub fn export_qlog(_record: &str, _flow: &str, _out: &str, _draft: &str) -> PyResult<()> {
-        Err(run_error("not built yet"))
+/// Bad input where the user can mend it by asking for something else, a failed run otherwise.
+fn record_error(error: RecordError) -> PyErr {
+    match error {
+        RecordError::Io { action: "write the qlog of", .. } | RecordError::Table { .. } => {
+            run_error(error)
+        }
+        _ => input_error(error),
     }
 }

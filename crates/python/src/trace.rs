@@ -1,19 +1,39 @@
 //! Link traces: statistics, the seeded generator, conversion between formats.
 
+use std::fs;
+use std::num::NonZeroU32;
+
+use paceline_net::Trace;
+use paceline_net::trace::convert::RateSteps;
+use paceline_net::trace::synth::Preset;
 use pyo3::prelude::*;
+use serde_json::json;
 
-use crate::errors::run_error;
-
-// INTEGRATION: the bodies below wait for `paceline_net`'s traces.
+use crate::errors::{input_error, run_error};
 
 /// Statistics of a trace file, as JSON.
 #[pyfunction]
 pub fn trace_info(path: &str) -> PyResult<String> {
-    let _ = path;
-    Err(run_error("not built yet"))
+    let stats = Trace::load(path).map_err(input_error)?.stats();
+    let capacity = stats.capacity_1s_mbps;
+    // Put together as text: a `Value` would sort the keys.
+    let entries = [
+        ("opportunities", json!(stats.opportunities)),
+        ("first_ms", json!(stats.first_ms)),
+        ("duration_s", json!(stats.duration_s)),
+        ("mean_mbps", json!(stats.mean_mbps)),
+        ("capacity_1s_p5_mbps", json!(capacity.map(|c| c.p5))),
+        ("capacity_1s_p50_mbps", json!(capacity.map(|c| c.p50))),
+        ("capacity_1s_p95_mbps", json!(capacity.map(|c| c.p95))),
+        ("longest_gap_ms", json!(stats.longest_gap_ms)),
+        ("most_in_one_ms", json!(stats.most_in_one_ms)),
+    ];
+    let entries = entries.map(|(key, value)| format!("\"{key}\":{value}"));
+    Ok(format!("{{{}}}", entries.join(",")))
 }
 
 /// Writes a synthetic trace to `out`: `preset` names the kind of link, `seed` and `duration_s` pick it, `mean_bps` scales it.
+/// The preset `constant` is a link of exactly `mean_bps`, whose period is its own.
 #[pyfunction]
 #[pyo3(signature = (preset, seed, duration_s, mean_bps, out))]
 pub fn trace_synth(
@@ -23,11 +43,48 @@ pub fn trace_synth(
     mean_bps: Option<f64>,
     out: &str,
 ) -> PyResult<()> {
-    let _ = (preset, seed, duration_s, mean_bps, out);
-    Err(run_error("not built yet"))
+    let trace = if preset == "constant" {
+        let mean_bps =
+            mean_bps.ok_or_else(|| input_error("a constant trace needs a mean rate"))?;
+        Trace::constant(mean_bps.round() as u64).map_err(input_error)?
+    } else {
+        let names = || Preset::ALL.map(Preset::name).join(", ");
+        let preset = Preset::from_name(preset).ok_or_else(|| {
+            input_error(format!("no preset called \"{preset}\"; allowed: {}, constant", names()))
+        })?;
+        // The cast saturates; the generator refuses what is out of its range.
+        let params = preset.params((duration_s * 1e3).round() as u32, seed);
+        let params = mean_bps.map_or(params, |bps| params.with_mean_bps(bps));
+        params.generate().map_err(input_error)?
+    };
+    write(&trace, out)
 }
 
-/// Converts `src` to `dst`; a format of `None` is told by the suffix. `bin_ms` is the bin of formats that hold rates.
+/// How a trace is written down.
+#[derive(Clone, Copy, PartialEq)]
+enum Format {
+    /// One line per opportunity, ms (mahimahi).
+    Opportunities,
+    /// `time_s,mbit_per_s`.
+    Rates,
+}
+
+impl Format {
+    fn of(named: Option<&str>, path: &str) -> PyResult<Self> {
+        match named {
+            Some("mahimahi") => Ok(Self::Opportunities),
+            Some("csv") => Ok(Self::Rates),
+            Some(other) => {
+                Err(input_error(format!("format {other}: allowed: mahimahi, csv")))
+            }
+            None if path.ends_with(".csv") => Ok(Self::Rates),
+            None => Ok(Self::Opportunities),
+        }
+    }
+}
+
+/// Converts `src` to `dst`; a format of `None` is told by the suffix (`.csv` holds rates, anything else opportunities).
+/// `bin_ms` is the bin of formats that hold rates. Returns `{"from_mbps", "to_mbps"}`: the mean rate before and after.
 #[pyfunction]
 #[pyo3(signature = (src, dst, from_format, to_format, bin_ms))]
 pub fn trace_convert(
@@ -36,7 +93,40 @@ pub fn trace_convert(
     from_format: Option<&str>,
     to_format: Option<&str>,
     bin_ms: f64,
-) -> PyResult<()> {
-    let _ = (src, dst, from_format, to_format, bin_ms);
-    Err(run_error("not built yet"))
+) -> PyResult<String> {
+    let (from, to) = (Format::of(from_format, src)?, Format::of(to_format, dst)?);
+    let (trace, from_bps) = match from {
+        Format::Opportunities => {
+            let trace = Trace::load(src).map_err(input_error)?;
+            let mean = trace.mean_bps();
+            (trace, mean)
+        }
+        Format::Rates => {
+            let text = fs::read(src).map_err(|e| input_error(format!("{src}: {e}")))?;
+            let steps = RateSteps::parse(&text, src, None).map_err(input_error)?;
+            (steps.to_trace().map_err(input_error)?, steps.mean_bps())
+        }
+    };
+    match to {
+        Format::Opportunities => write(&trace, dst)?,
+        Format::Rates => {
+            let bin = NonZeroU32::new(bin_ms.round() as u32).ok_or_else(|| {
+                input_error(format!("a bin of {bin_ms} ms; allowed: 1 ms and more"))
+            })?;
+            let mut text = Vec::new();
+            trace.write_rates(bin, &mut text).map_err(run_error)?;
+            put(dst, &text)?;
+        }
+    }
+    Ok(json!({ "from_mbps": from_bps / 1e6, "to_mbps": trace.mean_bps() / 1e6 }).to_string())
+}
+
+fn write(trace: &Trace, out: &str) -> PyResult<()> {
+    let mut text = Vec::new();
+    trace.write(&mut text).map_err(run_error)?;
+    put(out, &text)
+}
+
+fn put(path: &str, text: &[u8]) -> PyResult<()> {
+    fs::write(path, text).map_err(|error| input_error(format!("{path}: {error}")))
 }

@@ -29,7 +29,7 @@ def info(
 
 @app.command()
 def synth(
-    preset: Annotated[str, typer.Argument(metavar="PRESET", help="Kind of link.", show_default=False)],
+    preset: Annotated[str, typer.Argument(metavar="PRESET", help="lte, umts, evdo or constant.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The trace file.", show_default=False)],
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal traces.")] = 1,
     duration: Annotated[str, typer.Option(help='Length, as "60 s".')] = "60 s",
@@ -49,16 +49,19 @@ def convert(
     src: Annotated[Path, typer.Argument(metavar="SRC", help="Trace to read.", show_default=False)],
     dst: Annotated[Path, typer.Argument(metavar="DST", help="Trace to write.", show_default=False)],
     from_format: Annotated[
-        str | None, typer.Option("--from", help="Format of SRC [default: by suffix].", show_default=False)
+        str | None, typer.Option("--from", help="mahimahi or csv [default: csv for .csv, else mahimahi].", show_default=False)
     ] = None,
-    to_format: Annotated[str | None, typer.Option("--to", help="Format of DST [default: by suffix].", show_default=False)] = None,
+    to_format: Annotated[
+        str | None, typer.Option("--to", help="mahimahi or csv [default: csv for .csv, else mahimahi].", show_default=False)
+    ] = None,
     bin_width: Annotated[str, typer.Option("--bin", help="Bin of formats that hold rates.")] = "100 ms",
 ) -> None:
     """Convert a trace between formats."""
     if src.resolve() == dst.resolve():
         raise InputError(f"{dst}: is the file to read as well; name another to write")
-    _native.trace_convert(str(src), str(dst), from_format, to_format, duration_s("--bin", bin_width) * 1e3)
+    means = json.loads(_native.trace_convert(str(src), str(dst), from_format, to_format, duration_s("--bin", bin_width) * 1e3))
     console().print(f"trace  {dst}", soft_wrap=True)
+    console().print(f"mean   {means['from_mbps']:.4f} Mbit/s before, {means['to_mbps']:.4f} Mbit/s after", soft_wrap=True)
 
 
 def _shown(value: object) -> str:

@@ -120,7 +120,12 @@ def _scatter(runs: Sequence[Run]) -> _Drawing | None:
         mark = palette.mark(point.controller)
         style: dict[str, Any] = {"marker": palette.MARKERS[mark.marker], "linestyle": "none", "color": mark.light}
         if point.mean:
-            style |= {"markersize": 6 * _SIZES.get(mark.marker, 1), "markeredgecolor": "white", "markeredgewidth": 0.5, "zorder": 3}
+            style |= {
+                "markersize": 6 * _SIZES.get(mark.marker, 1),
+                "markeredgecolor": "white",
+                "markeredgewidth": 0.5,
+                "zorder": 3,
+            }
         else:
             style |= {"markersize": 3.2, "markerfacecolor": "none", "markeredgewidth": 0.7}
         axes.plot(point.delay_ms[key], factor * point.throughput_bps, **style)
@@ -131,7 +136,9 @@ def _scatter(runs: Sequence[Run]) -> _Drawing | None:
     axes.set_ylabel(f"Throughput ({unit})")
     drawing.rows = [["name", "controller", "mean", "throughput_bps", *(f"{name}_p95_ms" for name, _ in kinds)]]
     for p in found:
-        drawing.rows.append([p.name, p.controller, int(p.mean), p.throughput_bps, *(p.delay_ms.get(name, "") for name, _ in kinds)])
+        drawing.rows.append(
+            [p.name, p.controller, int(p.mean), p.throughput_bps, *(p.delay_ms.get(name, "") for name, _ in kinds)]
+        )
     return drawing
 
 
@@ -256,7 +263,9 @@ def _draw_capacity(axes: "Axes", run: Run, factor: float, drawing: _Drawing, han
     if link is None or "capacity_bps" not in link.samples.columns:
         return
     time_s, columns = decimate(link.samples, time_span(run))
-    handles["link capacity"] = axes.fill_between(time_s, factor * columns["capacity_bps"], step="pre", color="#DFE3E8", linewidth=0)
+    handles["link capacity"] = axes.fill_between(
+        time_s, factor * columns["capacity_bps"], step="pre", color="#DFE3E8", linewidth=0
+    )
     drawing.rows += _samples("link", link, "capacity_bps")
 
 

@@ -260,7 +260,11 @@ def _by_source(path: Path, key: str, known: Mapping[str, str]) -> dict[str, Samp
         rows = rows[np.argsort(time_s[rows], kind="stable")]
         split[name] = Samples(
             time_s[rows],
-            {column: Column(units[column], values[rows]) for column, values in columns.items() if np.isfinite(values[rows]).any()},
+            {
+                column: Column(units[column], values[rows])
+                for column, values in columns.items()
+                if np.isfinite(values[rows]).any()
+            },
         )
     return split
 

@@ -61,7 +61,12 @@ def test_a_strange_result_is_read_without_failing(tmp_path, junk):
 
 def test_samples_are_sorted_and_nulls_are_nan(tmp_path):
     (tmp_path / "manifest.json").write_text(MINIMAL)
-    table = {"time_s": [2.0, 1.0, None, 1.0], "flow": ["a", "a", "a", None], "rtt_ms": [None, 7.0, 8.0, 9.0], "note": list("wxyz")}
+    table = {
+        "time_s": [2.0, 1.0, None, 1.0],
+        "flow": ["a", "a", "a", None],
+        "rtt_ms": [None, 7.0, 8.0, 9.0],
+        "note": list("wxyz"),
+    }
     pq.write_table(pa.table(table), tmp_path / "series.parquet")
     (flow,) = load([tmp_path])[0].flows
     assert flow.name == "a"

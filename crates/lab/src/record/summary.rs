@@ -107,6 +107,8 @@ pub struct EngineSummary {
     pub packets: u64,
     /// CPU time of the event loop, s: the one number that differs between two equal runs.
     pub cpu_s: Option<f64>,
+    /// State per flow, apart from packets in flight and time series, bytes.
+    pub bytes_per_flow: Option<f64>,
 }
 
 impl Summary {
@@ -182,7 +184,12 @@ impl From<&LinkOutcome> for LinkSummary {
 
 impl From<EngineStats> for EngineSummary {
     fn from(engine: EngineStats) -> Self {
-        Self { events: engine.events, packets: engine.packets, cpu_s: finite(engine.cpu_s) }
+        Self {
+            events: engine.events,
+            packets: engine.packets,
+            cpu_s: finite(engine.cpu_s),
+            bytes_per_flow: finite(engine.bytes_per_flow),
+        }
     }
 }
 

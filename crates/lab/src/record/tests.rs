@@ -293,7 +293,7 @@ fn the_json_has_the_promised_keys_in_order() {
         )
     );
     assert_eq!(of(&summary.flows[0].signal_delay_ms), words("p95"));
-    assert_eq!(of(&summary.engine), words("events packets cpu_s"));
+    assert_eq!(of(&summary.engine), words("events packets cpu_s bytes_per_flow"));
     assert_eq!(
         of(&summary.links[0].queue_ms.unwrap()),
         words("mean std min p5 p25 p50 p75 p95 p99 max")
