@@ -44,8 +44,7 @@ pub fn trace_synth(
     out: &str,
 ) -> PyResult<()> {
     let trace = if preset == "constant" {
-        let mean_bps =
-            mean_bps.ok_or_else(|| input_error("a constant trace needs a mean rate"))?;
+        let mean_bps = mean_bps.ok_or_else(|| input_error("a constant trace needs a mean rate"))?;
         Trace::constant(mean_bps.round() as u64).map_err(input_error)?
     } else {
         let names = || Preset::ALL.map(Preset::name).join(", ");
@@ -74,9 +73,7 @@ impl Format {
         match named {
             Some("mahimahi") => Ok(Self::Opportunities),
             Some("csv") => Ok(Self::Rates),
-            Some(other) => {
-                Err(input_error(format!("format {other}: allowed: mahimahi, csv")))
-            }
+            Some(other) => Err(input_error(format!("format {other}: allowed: mahimahi, csv"))),
             None if path.ends_with(".csv") => Ok(Self::Rates),
             None => Ok(Self::Opportunities),
         }

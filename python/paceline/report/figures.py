@@ -17,7 +17,7 @@ import numpy as np
 
 from paceline.report import loading, palette, summary, units
 from paceline.report.decimation import decimate
-from paceline.report.loading import Flow, Run
+from paceline.report.loading import Flow, Link, Run
 from paceline.report.payload import FLOWS_DRAWN, time_span
 
 if TYPE_CHECKING:
@@ -212,13 +212,13 @@ def _around(centre: Any, radius: float) -> Any:
 def _stack(number: int, run: Run) -> _Drawing | None:
     """Throughput over capacity, congestion window, RTT and queue of one run, on one time axis."""
     flows = list(run.flows[:FLOWS_DRAWN])
-    panels = [
+    sources: list[tuple[str, str, Sequence[Flow | Link]]] = [
         ("Throughput", "throughput_bps", flows),
         ("Cwnd", "cwnd_bytes", flows),
         ("RTT", "rtt_ms", flows),
         ("Queue", "queue_ms", list(run.links)),
     ]
-    panels = [(name, key, [s for s in group if key in s.samples.columns]) for name, key, group in panels]
+    panels = [(name, key, [s for s in group if key in s.samples.columns]) for name, key, group in sources]
     panels = [panel for panel in panels if panel[2]]
     if not panels:
         return None
@@ -230,19 +230,20 @@ def _stack(number: int, run: Run) -> _Drawing | None:
     colours = _flow_colours(flows)
     span = time_span(run)
     handles: dict[str, Any] = {}
-    for axes, (name, key, sources) in zip(all_axes, panels, strict=True):
-        peak = max(float(np.nanmax(np.abs(source.samples.columns[key].values))) for source in sources)
-        factor, unit = units.scale(sources[0].samples.columns[key].unit, peak)
+    for axes, (name, key, drawn) in zip(all_axes, panels, strict=True):
+        peak = max(float(np.nanmax(np.abs(source.samples.columns[key].values))) for source in drawn)
+        factor, unit = units.scale(drawn[0].samples.columns[key].unit, peak)
         if key == "throughput_bps":
             _draw_capacity(axes, run, factor, drawing, handles)
-        for source in sources:
-            is_flow = isinstance(source, Flow)
+        for source in drawn:
             time_s, columns = decimate(source.samples, span)
-            colour = colours[source.name] if is_flow else "#444444"
-            (line,) = axes.plot(time_s, factor * columns[key], color=colour)
-            if is_flow:
+            if isinstance(source, Flow):
+                (line,) = axes.plot(time_s, factor * columns[key], color=colours[source.name])
                 handles.setdefault(f"{source.name} ({source.controller})", line)
-            drawing.rows += _samples("flow" if is_flow else "link", source, key)
+                drawing.rows += _samples("flow", source, key)
+            else:
+                axes.plot(time_s, factor * columns[key], color="#444444")
+                drawing.rows += _samples("link", source, key)
         axes.set_ylabel(f"{name} ({unit})" if unit else name)
         if span[1] > span[0]:
             axes.set_xlim(*span)
@@ -306,7 +307,7 @@ def _cdf(stem: str, title: str, key: str, runs: Sequence[Run]) -> _Drawing | Non
         (line,) = axes.plot(values, shares, color=mark.light, marker=palette.MARKERS[mark.marker], markersize=2.6)
         handles.setdefault(flow.controller, line)
         drawing.rows += [[run.label, flow.name, flow.controller, value, share] for value, share in known]
-    positive = [value for _, _, known in curves for value, _ in known if value > 0]
+    positive = [value for _, _, known in curves for value, _ in known if value is not None and value > 0]
     if positive and max(positive) / min(positive) > 30:
         axes.set_xscale("log")
     axes.set_ylim(0, 1.02)

@@ -129,6 +129,10 @@ class Run:
     links: Sequence[Link]
     checks: Sequence[Check]
 
+    def samples(self) -> list[Samples]:
+        """The samples of every flow and link."""
+        return [flow.samples for flow in self.flows] + [link.samples for link in self.links]
+
     @property
     def bottleneck(self) -> Link | None:
         """The recorded link with the least capacity; ``None`` if none states one."""

@@ -1,6 +1,7 @@
 """Writes the HTML report: one file, no network, nothing to install.
 
-In: record directories. Out: one page with tables (plain HTML, made here), the time series as JSON, and the script that draws them.
+In: record directories. Out: one page with tables (plain HTML, made here), the time series as JSON, and the script that draws
+them.
 Everything from a record is data: it is escaped where it becomes HTML, the JSON cannot end its script element, and a content
 security policy lets the browser run only the scripts that this module put in, and load nothing.
 """
@@ -44,8 +45,8 @@ def write_html(records: Sequence[Path], out: Path) -> Path:
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
             file.write(page)
-        os.chmod(partial, 0o644)
-        os.replace(partial, out)
+        Path(partial).chmod(0o644)
+        Path(partial).replace(out)
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
@@ -189,7 +190,7 @@ def _note(flows: Sequence[tuple[Run, Flow]], runs: Sequence[Run]) -> str:
 
 
 def _series_note(runs: Sequence[Run]) -> str:
-    samples = max((len(source.samples.time_s) for run in runs for source in (*run.flows, *run.links)), default=0)
+    samples = max((len(samples.time_s) for run in runs for samples in run.samples()), default=0)
     notes = ["Drag to zoom all panels, double-click to reset. Click a name to hide or show it."]
     if samples > LIMIT:
         notes.append(

@@ -10,6 +10,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 #: Marker names and what Matplotlib calls them. The page draws the same shapes as SVG paths.
 MARKERS = {
@@ -52,7 +53,7 @@ def mark(controller: str) -> Mark:
 
 
 @cache
-def _palette() -> tuple[dict, dict]:
+def _palette() -> tuple[dict[str, Any], dict[str, Any]]:
     with (Path(__file__).parent / "palette.toml").open("rb") as file:
         palette = tomllib.load(file)
     return palette["colours"], palette["controllers"]

@@ -6,6 +6,7 @@ significant digits, and each panel carries the factor to the unit it prints. The
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -129,7 +130,7 @@ def _line(
 
 def _capacities(runs: Sequence[Run], times: _Times) -> list[dict[str, object]]:
     """Capacity of each run's bottleneck over time, equal ones once with the runs they belong to."""
-    found: dict[tuple, dict[str, object]] = {}
+    found: dict[tuple[Any, ...], dict[str, object]] = {}
     for index, run in enumerate(runs):
         link = run.bottleneck
         if link is None or "capacity_bps" not in link.samples.columns:
@@ -204,7 +205,7 @@ def _scatter(runs: Sequence[Run]) -> dict[str, object]:
 
 def time_span(run: Run) -> tuple[float, float]:
     """Start and end of a run's time axis, s."""
-    times = [source.samples.time_s for source in (*run.flows, *run.links) if len(source.samples.time_s)]
+    times = [samples.time_s for samples in run.samples() if len(samples.time_s)]
     start = min((float(time_s[0]) for time_s in times), default=0.0)
     end = max((float(time_s[-1]) for time_s in times), default=0.0)
     return min(0.0, start), max(end, run.duration_s or 0.0)

@@ -7,6 +7,7 @@ every number is the record's own, so that the page and ``paceline run --json`` c
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from paceline.report import units
 from paceline.report.loading import Flow, Link, Run
@@ -82,12 +83,12 @@ def points(runs: Sequence[Run]) -> list[Point]:
     Flows are averaged only over runs of one scenario text (overrides are part of it) with the same controllers in one world:
     over flows and seeds, never over what they competed with.
     """
-    groups: dict[tuple, list[Point]] = {}
+    groups: dict[tuple[Any, ...], list[Point]] = {}
     for run in runs:
         for flow in run.flows:
             throughput = flow.summary.number("throughput_bps")
-            delay = {key: flow.summary.number(*path) for key, _, path in DELAYS}
-            delay = {key: value for key, value in delay.items() if value is not None}
+            measured = {key: flow.summary.number(*path) for key, _, path in DELAYS}
+            delay = {key: value for key, value in measured.items() if value is not None}
             if throughput is not None and delay:
                 key = (flow.controller, _others(run, flow), run.scenario_id, str(run.manifest.get("world")))
                 name = f"{run.label}, {flow.name}"
@@ -114,7 +115,7 @@ def delays(found: Sequence[Point]) -> list[tuple[str, str]]:
     return [(key, title) for key, title, _ in DELAYS if any(key in point.delay_ms for point in found)]
 
 
-def _columns(measures: list[tuple]) -> list[TableColumn]:
+def _columns(measures: list[tuple[Any, ...]]) -> list[TableColumn]:
     columns = []
     for heading, unit, meaning, values, most in measures:
         known = [value for value in values if value is not None]

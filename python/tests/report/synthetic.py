@@ -48,7 +48,7 @@ def capacity_bps(time_s):
 
 
 def window_model(kind, capacity, step_s, base_rtt_s=0.04, buffer_bytes=150_000.0, share=1.0, phase=0.0):
-    """Window, queue and loss of one flow (``share`` of the link) as a fluid: a sawtooth (`cubic`) or a delay target (any other)."""
+    """Window, queue and loss of one flow (``share`` of the link) as a fluid: a sawtooth (`cubic`) or a delay target (others)."""
     window, queue, lost = 20_000.0, 0.0, 0.0
     rows = []
     for index, rate_bps in enumerate(capacity):

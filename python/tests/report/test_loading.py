@@ -72,7 +72,8 @@ def test_samples_are_sorted_and_nulls_are_nan(tmp_path):
     assert flow.name == "a"
     assert flow.samples.time_s.tolist() == [1.0, 2.0]
     first, second = flow.samples.columns["rtt_ms"].values
-    assert first == 7.0 and math.isnan(second)
+    assert first == 7.0
+    assert math.isnan(second)
     assert list(flow.samples.columns) == ["rtt_ms"]  # text is not a quantity
 
 

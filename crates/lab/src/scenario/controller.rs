@@ -96,7 +96,9 @@ impl ControllerChoice {
         let mut parts = text.split(',');
         let head = parts.next().unwrap_or_default().trim();
         let mut choice = match head.split_once(':') {
-            Some((name, profile)) => Self::named(name.trim(), guests)?.with_profile(profile.trim())?,
+            Some((name, profile)) => {
+                Self::named(name.trim(), guests)?.with_profile(profile.trim())?
+            }
             None => Self::named(head, guests)?,
         };
         for part in parts {
@@ -117,7 +119,8 @@ impl ControllerChoice {
         let locus = Locus::of(&source.file, node, path);
         let entries = match &node.value {
             Value::Text(text) => {
-                return Self::inline(text, &node.place, &source.guests).map_err(|fault| locus.blame(fault));
+                return Self::inline(text, &node.place, &source.guests)
+                    .map_err(|fault| locus.blame(fault));
             }
             Value::Table(entries) => entries,
             _ => {

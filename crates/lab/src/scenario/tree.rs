@@ -274,7 +274,8 @@ fn inline(node: &Node) -> String {
             format!("[{}]", nodes.iter().map(inline).collect::<Vec<_>>().join(", "))
         }
         Value::Table(entries) => {
-            let entry = |(key, node): &(String, Node)| format!("{} = {}", toml_key(key), inline(node));
+            let entry =
+                |(key, node): &(String, Node)| format!("{} = {}", toml_key(key), inline(node));
             format!("{{ {} }}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
         }
     }
