@@ -245,3 +245,19 @@ fn many_flows_cost_little_to_plan() {
     assert_eq!(plan.flows[99_999].name, "window-100000");
     assert_eq!(plan.links.len(), 2);
 }
+
+/// A thousandth of the run, from 1 ms to 1 s; more with so many flows that the series would hold over a million samples.
+#[test]
+fn the_default_sample_interval_bounds_the_series() {
+    let sample = |duration: &str, flows: u32| {
+        let text = format!(
+            "duration = \"{duration}\"\n[link]\nrate = \"1 Gbit/s\"\nrtt = \"20 ms\"\n[[flows]]\ncontroller = \"window\"\ncount = {flows}"
+        );
+        Scenario::parse(&text, "test.toml", Path::new("."), &[]).unwrap().sample_ps() / PS_PER_MS
+    };
+    assert_eq!(sample("10 s", 1), 10);
+    assert_eq!(sample("100 ms", 1), 1);
+    assert_eq!(sample("3600 s", 1), 1000);
+    assert_eq!(sample("10 s", 1000), 10);
+    assert_eq!(sample("10 s", 10_000), 100);
+}

@@ -253,7 +253,9 @@ pub(crate) static SCENARIO: Table = Table {
         key(
             "sample",
             Kind::Time { min: PS_PER_US, max: DAY },
-            Rule("duration / 1000, at least 1 ms, at most 1 s"),
+            Rule(
+                "duration / 1000, at least 1 ms, at most 1 s; longer where all flows together would take more than 10^6 samples",
+            ),
             "Distance of the samples in the time series.",
         ),
         key("packets", Kind::Table(&PACKETS), Default("{}"), "Sizes of the packets."),

@@ -1,7 +1,7 @@
 //! The scenario language: a TOML file in, a checked [`Scenario`] out, and from that a [`Plan`] for the simulator.
 //!
 //! What may be written, in which unit and range, with which default, stands in one table per kind of TOML table
-//! (`keys.rs`); reading, the JSON [`schema`] and the [`reference`] page all follow it. Every quantity carries its
+//! (`keys.rs`); reading, the JSON [`schema()`] and the [`reference()`] page all follow it. Every quantity carries its
 //! unit. Nothing unknown is ignored: an error shows file, line, key, value and what is allowed.
 //!
 //! ```
@@ -171,7 +171,9 @@ impl Scenario {
         let empty = nothing();
         let sizes = GivenSizes::read(&root.child("packets", &empty)?)?;
         let groups = root.tables("flows")?;
-        let mut network = Network::read(&root, flow::count(&groups)?)?;
+        let flow_count = flow::count(&groups)?;
+        let sample_ps = sample_ps.unwrap_or_else(|| default_sample(duration_ps, flow_count));
+        let mut network = Network::read(&root, flow_count)?;
         let flows = flow::read(&groups, sizes, duration_ps, &mut network)?;
         let file_stem = || {
             let stem = FilePath::new(&*source.file).file_stem();
@@ -305,8 +307,18 @@ impl Scenario {
     }
 }
 
-/// Duration, warm-up and distance of samples, ps.
-fn times(root: &Reader<'_>) -> Result<(Picos, Picos, Picos), ScenarioError> {
+/// Samples that a default takes at most, all flows together.
+const MAX_DEFAULT_SAMPLES: u64 = 1_000_000;
+
+/// Distance of samples where the scenario does not say, ps.
+fn default_sample(duration_ps: Picos, flows: u64) -> Picos {
+    let thousandth = (duration_ps / 1000).clamp(PS_PER_MS, PS_PER_S);
+    let room = (MAX_DEFAULT_SAMPLES / flows.max(1)).max(1);
+    thousandth.max(duration_ps / room).min(duration_ps)
+}
+
+/// Duration, warm-up and distance of samples where it is given, ps.
+fn times(root: &Reader<'_>) -> Result<(Picos, Picos, Option<Picos>), ScenarioError> {
     let duration_ps = root.time_always("duration")?;
     let shown = show_time(duration_ps as f64);
     let warmup_ps = root.time_always("warmup")?;
@@ -314,16 +326,17 @@ fn times(root: &Reader<'_>) -> Result<(Picos, Picos, Picos), ScenarioError> {
         let hint = format!("allowed: less than duration, {shown}");
         return Err(root.error("warmup", "leaves nothing to measure", hint));
     }
-    let thousandth = (duration_ps / 1000).clamp(PS_PER_MS, PS_PER_S).min(duration_ps);
-    let sample_ps = root.time("sample")?.unwrap_or(thousandth);
-    if sample_ps > duration_ps {
-        let hint = format!("allowed: at most duration, {shown}");
-        return Err(root.error("sample", "longer than the run", hint));
-    }
-    if duration_ps / sample_ps > keys::MAX_SAMPLES {
-        let what = format!("{} samples in all", duration_ps / sample_ps);
-        let hint = format!("allowed: at most {}", keys::MAX_SAMPLES);
-        return Err(root.error("sample", what, hint));
+    let sample_ps = root.time("sample")?;
+    if let Some(sample_ps) = sample_ps {
+        if sample_ps > duration_ps {
+            let hint = format!("allowed: at most duration, {shown}");
+            return Err(root.error("sample", "longer than the run", hint));
+        }
+        if duration_ps / sample_ps > keys::MAX_SAMPLES {
+            let what = format!("{} samples in all", duration_ps / sample_ps);
+            let hint = format!("allowed: at most {}", keys::MAX_SAMPLES);
+            return Err(root.error("sample", what, hint));
+        }
     }
     Ok((duration_ps, warmup_ps, sample_ps))
 }
