@@ -7,12 +7,13 @@ use crate::flow::Flow;
 use crate::outcome::{Column, EngineStats, FlowOutcome, LinkOutcome, Outcome, Series, Stats};
 use crate::stats::{Distribution, summarize};
 
-/// The simulator's own columns of a flow, before the controller's.
-const FLOW_COLUMNS: [(&str, &str); 11] = [
+/// The simulator's own columns of a flow, before the controller's. Packets are counted from the start of the run.
+const FLOW_COLUMNS: [(&str, &str); 12] = [
     ("throughput_bps", "bit/s"),
     ("send_bps", "bit/s"),
     ("cwnd_bytes", "bytes"),
     ("in_flight_bytes", "bytes"),
+    ("sent_packets", "packets"),
     ("pacing_bps", "bit/s"),
     ("rtt_ms", "ms"),
     ("srtt_ms", "ms"),
@@ -202,6 +203,7 @@ impl FlowSeries {
             bps(host.counters.bytes - self.sent_bytes, interval),
             host.control.cwnd_bytes as f64,
             in_flight as f64 * packet_bytes,
+            host.counters.packets as f64,
             host.pacing_bytes_per_s().map_or(f64::NAN, |rate| rate as f64 * 8.0),
             meter.interval.rtt_ms(),
             nan_if_zero(host.rtt.srtt_ns()),

@@ -122,3 +122,20 @@ fn flows_start_and_stop_when_told() {
     assert!(*moving.last().unwrap() < 5.1);
     assert_eq!(flow.in_flight_packets, 0);
 }
+
+/// 20 packets leave at once at 0, 21, 42, ... ms; in the series they are counted from the start.
+#[test]
+fn the_series_count_every_packet_sent() {
+    let mut flow = tcp(registered("window", None, &[("packets", 20.0)]));
+    flow.stack = Stack::Tcp(TcpOptions { handshake: false, ..TcpOptions::default() });
+    // Shorter than the first 210 ms, at which a window leaves at the very time of a sample.
+    let outcome = run_checked(plan(vec![delay(11.0), delay(10.0)], vec![flow], 0.205, 0.0));
+    let series = &outcome.flows[0].series;
+    let column = |name| &series.columns.iter().find(|c| c.name == name).expect(name).values;
+    let sent: Vec<f64> = (1..=20).map(|sample| f64::from(20 * (1 + sample * 10 / 21))).collect();
+    assert_eq!(sent[..5], [20.0, 20.0, 40.0, 40.0, 60.0]);
+    let first = series.time_s.partition_point(|time| *time < 0.005);
+    assert_eq!(column("sent_packets")[first..first + 20], sent);
+    // 20 packets of 12,000 bits in 10 ms.
+    assert_eq!(column("send_bps")[first + 1..first + 3], [0.0, 24e6]);
+}

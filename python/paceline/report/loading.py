@@ -30,6 +30,7 @@ FLOW_COLUMNS = {
     "pacing_bps": "bit/s",
     "cwnd_bytes": "B",
     "in_flight_bytes": "B",
+    "sent_packets": "packets",
     "rtt_ms": "ms",
     "srtt_ms": "ms",
     "queueing_delay_ms": "ms",

@@ -17,6 +17,7 @@ pub mod checks;
 pub mod manifest;
 pub mod provenance;
 pub mod qlog;
+pub mod read;
 pub mod summary;
 pub mod tables;
 #[cfg(test)]
@@ -150,13 +151,23 @@ pub enum RecordError {
         /// The newest one that can be read.
         supported: u64,
     },
-    /// A flow that the run does not have.
-    #[error("there is no flow {index}: the run has {count}, counted from 0")]
+    /// A table that is not one, or lacks what every such table has.
+    #[error("{}: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A flow that a file does not have.
+    #[error("{}: no flow `{flow}`; it has {}", path.display(), quoted(known.iter().map(String::as_str)))]
     NoSuchFlow {
+        /// The file.
+        path: PathBuf,
         /// The flow asked for.
-        index: usize,
-        /// How many there are.
-        count: usize,
+        flow: String,
+        /// Those it has.
+        known: Vec<String>,
     },
 }
 
@@ -164,6 +175,18 @@ impl RecordError {
     fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
+    }
+}
+
+/// `` `a`, `b` `` for an error, cut short after 20 names.
+fn quoted<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 20;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = names.take(SHOWN).map(|name| format!("`{name}`")).collect();
+    match (shown.is_empty(), more) {
+        (true, _) => "none".into(),
+        (_, 0) => shown.join(", "),
+        _ => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

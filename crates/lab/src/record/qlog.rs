@@ -1,6 +1,6 @@
 //! One flow as a qlog trace, whichever stack carried it: window, bytes in flight, round-trip times, pacing rate, losses.
 //!
-//! In goes a flow's time series, out comes text in one of two dialects:
+//! In goes a record, whichever world wrote it, and the name of a flow; out comes text in one of two dialects:
 //!
 //! * [`Draft::Current`]: a JSON text sequence (`.sqlog`) after draft-ietf-quic-qlog-main-schema-14 and
 //!   draft-ietf-quic-qlog-quic-events-13, with events `quic:recovery_metrics_updated` and `quic:packet_lost`. Those drafts
@@ -11,17 +11,21 @@
 //!   packets it knows, so this dialect adds one `transport:packet_sent` per logged sample that stands for all packets of its
 //!   interval; the trace's description says so.
 //!
-//! Time is in ms from the start of the run. A loss event carries how many packets its interval lost, as `count`.
+//! Time is in ms from the start of the run. A loss event carries as `count` how many packets were lost since the last logged
+//! sample.
 //!
-//! Series columns that are read, each optional: `cwnd_bytes`, `in_flight_bytes`, `in_flight_packets`, `ssthresh_bytes`, `rtt_ms`
-//! (latest), `srtt_ms`, `min_rtt_ms`, `pacing_bps`, and per sample interval `lost_packets`, `sent_packets`.
+//! Columns of `series.parquet` that are read, each optional: `cwnd_bytes`, `in_flight_bytes`, `in_flight_packets`,
+//! `ssthresh_bytes`, `rtt_ms` (latest), `srtt_ms`, `min_rtt_ms`, `pacing_bps`, and the running totals `lost_packets` and
+//! `sent_packets`, of which the differences between logged samples are taken.
 
 use std::io::{self, Write};
+use std::path::Path;
 
-use paceline_sim::{Outcome, Series};
 use serde::Serialize;
 
-use super::{RecordError, RunInfo};
+use super::manifest::{FlowEntry, Manifest, read_manifest};
+use super::read::{FlowTable, flow_series};
+use super::{MANIFEST, RecordError};
 
 /// Which dialect to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +43,7 @@ pub struct Options {
     /// Dialect.
     pub draft: Draft,
     /// At most this many samples are logged (at least 2): viewers choke on files of 100 MB. Of each stretch the smallest and
-    /// the largest window are kept, so that a sawtooth keeps its teeth; losses are summed.
+    /// the largest window are kept, so that a sawtooth keeps its teeth; counts are of all packets since the last.
     pub max_points: usize,
 }
 
@@ -59,38 +63,78 @@ impl Draft {
     }
 }
 
-/// Writes flow `index` of a run to `out`.
+/// Writes flow `flow` of the record in `dir` to `out`, in many small pieces: a file wants a buffer. Nothing is written unless
+/// the record can be read.
 ///
 /// # Errors
-/// [`RecordError::NoSuchFlow`], or what `out` answers.
-pub fn write(
+/// A manifest or series that cannot be read, with the file's name and what is wrong with it; [`RecordError::NoSuchFlow`], with
+/// the flows there are; or what `out` answers.
+pub fn export(
+    dir: &Path,
+    flow: &str,
     out: &mut impl Write,
-    info: &RunInfo,
-    outcome: &Outcome,
-    index: usize,
     options: Options,
 ) -> Result<(), RecordError> {
-    let count = outcome.flows.len().min(info.flows.len());
-    if index >= count {
-        return Err(RecordError::NoSuchFlow { index, count });
-    }
-    let samples = samples(&outcome.flows[index].series, options.max_points.max(2));
-    let written = match options.draft {
-        Draft::Current => write_current(out, info, index, &samples),
-        Draft::Draft02 => write_draft02(out, info, index, &samples),
+    let manifest = read_manifest(dir)?;
+    let Some(entry) = manifest.flows.iter().find(|f| f.name == flow) else {
+        let known = manifest.flows.into_iter().map(|f| f.name).collect();
+        return Err(RecordError::NoSuchFlow { path: dir.join(MANIFEST), flow: flow.into(), known });
     };
+    let series = flow_series(dir, flow)?;
+    let written = write(out, &Subject::new(&manifest, entry), &series, options);
     written.map_err(|source| RecordError::Io {
         action: "write the qlog of",
-        path: info.flows[index].name.clone().into(),
+        path: flow.into(),
         source,
     })
+}
+
+/// What a trace says of its flow besides the series.
+struct Subject<'a> {
+    scenario: &'a str,
+    flow: &'a str,
+    stack: &'a str,
+    description: String,
+    /// Size of a full data packet on the wire.
+    packet_bytes: u16,
+}
+
+impl<'a> Subject<'a> {
+    fn new(manifest: &'a Manifest, flow: &'a FlowEntry) -> Self {
+        let (version, world) = (&manifest.paceline_version, &manifest.world);
+        let (controller, stack, seed) = (&flow.controller, &flow.stack, manifest.seed);
+        Self {
+            scenario: &manifest.scenario.name,
+            flow: &flow.name,
+            stack,
+            description: format!(
+                "Paceline {version}, {world}: {controller} over {stack}, seed {seed}"
+            ),
+            packet_bytes: flow.packet_bytes.data,
+        }
+    }
+}
+
+fn write(
+    out: &mut impl Write,
+    subject: &Subject<'_>,
+    series: &FlowTable,
+    options: Options,
+) -> io::Result<()> {
+    let samples = samples(series, options.max_points.max(2));
+    match options.draft {
+        Draft::Current => write_current(out, subject, &samples),
+        Draft::Draft02 => write_draft02(out, subject, &samples),
+    }
 }
 
 /// One logged sample.
 struct Sample {
     time_ms: f64,
     metrics: Metrics,
+    /// Since the sample before.
     lost_packets: u64,
+    /// Since the sample before.
     sent_packets: u64,
 }
 
@@ -143,8 +187,7 @@ fn sender(name: &str) -> VantagePoint<'_> {
 
 fn write_current(
     out: &mut impl Write,
-    info: &RunInfo,
-    index: usize,
+    subject: &Subject<'_>,
     samples: &[Sample],
 ) -> io::Result<()> {
     #[derive(Serialize)]
@@ -155,7 +198,7 @@ fn write_current(
         qlog_version: &'static str,
         qlog_format: &'static str,
         title: &'a str,
-        description: String,
+        description: &'a str,
         trace: Trace<'a>,
     }
     #[derive(Serialize)]
@@ -181,23 +224,22 @@ fn write_current(
         count: u64,
     }
 
-    let flow = &info.flows[index];
     let header = Header {
         file_schema: "urn:ietf:params:qlog:file:sequential",
         serialization_format: "application/qlog+json-seq",
         qlog_version: "0.4",
         qlog_format: "JSON-SEQ",
-        title: &info.scenario,
-        description: describe(info, index),
+        title: subject.scenario,
+        description: &subject.description,
         trace: Trace {
-            title: &flow.name,
+            title: subject.flow,
             common_fields: CommonFields {
                 time_format: "relative_to_epoch",
                 // A monotonic clock has an unknown epoch: ours begins with the run.
                 reference_time: ReferenceTime { clock_type: "monotonic", epoch: "unknown" },
-                protocol_types: [&flow.stack],
+                protocol_types: [subject.stack],
             },
-            vantage_point: sender(&flow.name),
+            vantage_point: sender(subject.flow),
             // Until the RFC is out, the schema is named with the number of its draft.
             event_schemas: ["urn:ietf:params:qlog:events:quic-13"],
         },
@@ -225,26 +267,25 @@ fn write_record(out: &mut impl Write, record: &impl Serialize) -> io::Result<()>
 
 fn write_draft02(
     out: &mut impl Write,
-    info: &RunInfo,
-    index: usize,
+    subject: &Subject<'_>,
     samples: &[Sample],
 ) -> io::Result<()> {
-    let flow = &info.flows[index];
-    let mut description = describe(info, index);
-    description.push_str(". Each packet_sent stands for all packets of its sample interval.");
+    let about = &subject.description;
+    let description =
+        format!("{about}. Each packet_sent stands for all packets of its sample interval.");
     let head = serde_json::json!({
-        "title": flow.name,
+        "title": subject.flow,
         "description": description,
-        "vantage_point": sender(&flow.name),
+        "vantage_point": sender(subject.flow),
         "common_fields": {
-            "protocol_type": flow.stack,
+            "protocol_type": subject.stack,
             "time_format": "relative",
             "reference_time": "0",
         },
     });
     // Written by hand up to the events, so that the version leads the file and no long list is held in memory.
     out.write_all(br#"{"qlog_version":"draft-02","qlog_format":"JSON","title":"#)?;
-    serde_json::to_writer(&mut *out, &info.scenario)?;
+    serde_json::to_writer(&mut *out, subject.scenario)?;
     out.write_all(br#","description":"#)?;
     serde_json::to_writer(&mut *out, &description)?;
     out.write_all(br#","traces":["#)?;
@@ -254,7 +295,7 @@ fn write_draft02(
     out.write_all(br#","events":["#)?;
     let mut events = Draft02Events { out, first: true };
     for (number, sample) in samples.iter().enumerate() {
-        events.of_sample(sample, number as u64, flow.packets.data_bytes)?;
+        events.of_sample(sample, number as u64, subject.packet_bytes)?;
     }
     out.write_all(b"]}]}\n")
 }
@@ -313,15 +354,8 @@ impl<W: Write> Draft02Events<'_, W> {
     }
 }
 
-fn describe(info: &RunInfo, index: usize) -> String {
-    let flow = &info.flows[index];
-    let (version, world) = (super::VERSION, &info.world);
-    let (controller, stack, seed) = (&flow.controller, &flow.stack, info.seed);
-    format!("Paceline {version}, {world}: {controller} over {stack}, seed {seed}")
-}
-
 /// The samples to log, in order of time.
-fn samples(series: &Series, max_points: usize) -> Vec<Sample> {
+fn samples(series: &FlowTable, max_points: usize) -> Vec<Sample> {
     let columns = Columns::of(series);
     // Tools want ascending times; a sample without one has no place.
     let timed = series.time_s.iter().enumerate().filter(|(_, t)| (1e9 * **t).is_finite());
@@ -329,17 +363,17 @@ fn samples(series: &Series, max_points: usize) -> Vec<Sample> {
     order.sort_by(|a, b| series.time_s[*a].total_cmp(&series.time_s[*b]));
 
     let mut samples = Vec::new();
-    let (mut lost_packets, mut sent_packets) = (0u64, 0u64);
+    let (mut lost, mut sent) = (RunningTotal::new(columns.lost), RunningTotal::new(columns.sent));
     let mut kept = envelope(&order, &columns, max_points).into_iter().peekable();
     for (position, row) in order.iter().copied().enumerate() {
-        lost_packets = columns.lost.count(row).saturating_add(lost_packets);
-        sent_packets = columns.sent.count(row).saturating_add(sent_packets);
+        lost.on_row(row);
+        sent.on_row(row);
         if kept.next_if_eq(&position).is_some() {
             samples.push(Sample {
                 time_ms: to_nanos_of_ms(1e3 * series.time_s[row]),
                 metrics: columns.metrics(row),
-                lost_packets: std::mem::take(&mut lost_packets),
-                sent_packets: std::mem::take(&mut sent_packets),
+                lost_packets: lost.since_logged(),
+                sent_packets: sent.since_logged(),
             });
         }
     }
@@ -388,10 +422,8 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(series: &'a Series) -> Self {
-        let find = |name: &str| {
-            Values(series.columns.iter().find(|c| c.name == name).map(|c| c.values.as_slice()))
-        };
+    fn of(series: &'a FlowTable) -> Self {
+        let find = |name| Values(series.column(name));
         Self {
             cwnd: find("cwnd_bytes"),
             in_flight: find("in_flight_bytes"),
@@ -438,9 +470,27 @@ impl Values<'_> {
     fn whole(self, row: usize) -> Option<u64> {
         self.at(row).filter(|v| *v >= 0.0).map(|v| v.round() as u64)
     }
+}
 
-    fn count(self, row: usize) -> u64 {
-        self.whole(row).unwrap_or(0)
+/// A column that counts from the start of the run, and how far of it is logged. Where it has no value, or one below an earlier
+/// one, nothing is taken to have happened since.
+struct RunningTotal<'a> {
+    values: Values<'a>,
+    now: u64,
+    logged: u64,
+}
+
+impl<'a> RunningTotal<'a> {
+    fn new(values: Values<'a>) -> Self {
+        Self { values, now: 0, logged: 0 }
+    }
+
+    fn on_row(&mut self, row: usize) {
+        self.now = self.now.max(self.values.whole(row).unwrap_or(0));
+    }
+
+    fn since_logged(&mut self) -> u64 {
+        self.now - std::mem::replace(&mut self.logged, self.now)
     }
 }
 

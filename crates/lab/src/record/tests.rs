@@ -16,10 +16,10 @@ use super::summary::jain_index;
 use super::*;
 
 /// A directory of its own for each test, gone afterwards.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("paceline-record-test-{}-{n}", std::process::id());
@@ -75,7 +75,7 @@ pub(super) fn flow_info(name: &str, controller: &str) -> FlowInfo {
 }
 
 /// Two flows over one link: 10 s, warm-up 2 s, RTT 20 ms.
-fn info() -> RunInfo {
+pub(super) fn info() -> RunInfo {
     RunInfo {
         scenario: "Two flows".into(),
         scenario_path: Some("scenarios/two flows.toml".into()),
@@ -88,7 +88,7 @@ fn info() -> RunInfo {
     }
 }
 
-fn outcome() -> Outcome {
+pub(super) fn outcome() -> Outcome {
     let flow = FlowOutcome {
         end_s: 10.0,
         throughput_bps: 6e6,
@@ -143,7 +143,7 @@ fn outcome() -> Outcome {
     Outcome { flows: vec![flow, second], links: vec![link], engine }
 }
 
-fn provenance() -> Provenance {
+pub(super) fn provenance() -> Provenance {
     Provenance {
         command_line: vec!["paceline".into(), "run".into(), "two flows.toml".into()],
         started: UNIX_EPOCH + Duration::from_secs(1_000_000_000),
@@ -571,7 +571,8 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = byte;
         let _ = parse_manifest(&bytes, Path::new("manifest.json"));
-        bytes.truncate(at);
+        // Without its final newline it would still be whole.
+        bytes.truncate(at.min(bytes.len() - 2));
         prop_assert!(parse_manifest(&bytes, Path::new("manifest.json")).is_err());
     }
 
