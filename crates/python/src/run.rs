@@ -3,15 +3,13 @@
 //! The interpreter lock is released for the whole run. Ctrl-C is looked for ten times a second and ends the call at once;
 //! since a record is renamed into place only when complete, nothing half-done is left.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use paceline_cc::Spec;
-use paceline_lab::record::qlog::{Draft, Options};
+use paceline_lab::record::qlog::{self, Draft, Options};
 use paceline_lab::record::{self, RecordError, Summary};
 use paceline_lab::scenario::{self, Scenario};
 use paceline_lab::world::{self, Run, WorldError};
@@ -97,10 +95,9 @@ pub fn export_qlog(record_dir: &str, flow: &str, out: &str, draft: &str) -> PyRe
         other => return Err(input_error(format!("draft {other}: allowed: current, 02"))),
     };
     let options = Options { draft, ..Options::default() };
-    let file = File::create(out).map_err(|error| input_error(format!("{out}: {error}")))?;
-    let mut writer = BufWriter::new(file);
-    let _ = (record_dir, flow, options);
-    writer.flush().map_err(|error| run_error(format!("{out}: {error}")))
+    let mut text = Vec::new();
+    qlog::export(Path::new(record_dir), flow, &mut text, options).map_err(record_error)?;
+    std::fs::write(out, text).map_err(|error| input_error(format!("{out}: {error}")))
 }
 
 /// Runs `work` on its own thread without the interpreter lock, while this one watches for Ctrl-C.
