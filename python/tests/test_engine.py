@@ -1,5 +1,6 @@
 """Everything that runs a scenario: the command, the library, Python controllers in the simulator, traces, qlog."""
 
+import hashlib
 import json
 import math
 import signal
@@ -193,6 +194,19 @@ def test_a_synthetic_trace_is_reproducible_and_has_the_mean_asked_for(paceline: 
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "a.down").read_bytes() == (tmp_path / "b.down").read_bytes()
     assert isinstance(json.loads(paceline("trace", "info", "a.down", "--json").stdout), dict)
+
+
+def test_tables_do_not_depend_on_the_process_or_on_how_many_run_at_once(
+    paceline: Command, scenario: Path, tmp_path: Path
+) -> None:
+    controllers = [f"--controller={name}" for name in ("reno", "cubic", "latte", "mpc-2020")]
+    hashes = []
+    for jobs in (1, 4):
+        assert paceline("run", scenario, *controllers, "--jobs", jobs, "--out", f"jobs-{jobs}").returncode == 0
+        tables = sorted((tmp_path / f"jobs-{jobs}").glob("*/*.parquet"))
+        hashes.append([(table.parent.name, table.name, hashlib.sha256(table.read_bytes()).hexdigest()) for table in tables])
+    assert len(hashes[0]) == 4 * 3
+    assert hashes[0] == hashes[1]
 
 
 def test_a_flow_exports_as_qlog(paceline: Command, scenario: Path, tmp_path: Path) -> None:
