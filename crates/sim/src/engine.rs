@@ -4,89 +4,18 @@
 //! queue of arrivals of which only the head is a pending event. What happens at the ends is the flow's business (sans-I/O:
 //! the loop hands in packets and times, and polls for packets to send).
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::ops::ControlFlow;
 
 use paceline_net::{Link, Picos, Verdict};
 
 use crate::events::{Actor, Events, NEVER};
 use crate::flow::{Flow, PROVIDES};
+use crate::link_meter::LinkMeter;
 use crate::outcome::{EngineStats, Outcome};
-use crate::packet::{Arrival, Packet};
+use crate::packet::Packet;
 use crate::plan::{Plan, PlanError, Stack};
-use crate::recorder::{LinkMeter, Recorder};
-
-/// Packets on a link, by arrival.
-enum OnTheWay {
-    /// They arrive in the order they entered.
-    InOrder(VecDeque<Arrival>),
-    /// They may overtake each other: ordered by arrival, then by entry.
-    Any { heap: BinaryHeap<Reverse<(Picos, u64, Boxed)>>, entered: u64 },
-}
-
-/// A packet that takes no part in the ordering of a heap.
-struct Boxed(Packet);
-
-impl PartialEq for Boxed {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-impl Eq for Boxed {}
-impl PartialOrd for Boxed {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Boxed {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
-}
-
-impl OnTheWay {
-    #[inline]
-    fn push(&mut self, time: Picos, packet: Packet) {
-        match self {
-            Self::InOrder(queue) => queue.push_back(Arrival { time, packet }),
-            Self::Any { heap, entered } => {
-                *entered += 1;
-                heap.push(Reverse((time, *entered, Boxed(packet))));
-            }
-        }
-    }
-
-    /// Arrival of the head.
-    #[inline]
-    fn due(&self) -> Picos {
-        match self {
-            Self::InOrder(queue) => queue.front().map_or(NEVER, |a| a.time),
-            Self::Any { heap, .. } => heap.peek().map_or(NEVER, |Reverse((time, ..))| *time),
-        }
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<Packet> {
-        match self {
-            Self::InOrder(queue) => queue.pop_front().map(|a| a.packet),
-            Self::Any { heap, .. } => heap.pop().map(|Reverse((_, _, Boxed(packet)))| packet),
-        }
-    }
-
-    fn packets(&self) -> Vec<Packet> {
-        match self {
-            Self::InOrder(queue) => queue.iter().map(|a| a.packet).collect(),
-            Self::Any { heap, .. } => heap.iter().map(|Reverse((_, _, Boxed(p)))| *p).collect(),
-        }
-    }
-}
-
-pub(crate) struct RunningLink {
-    pub(crate) model: Link,
-    on_the_way: OnTheWay,
-    pub(crate) meter: Option<LinkMeter>,
-}
+use crate::recorder::Recorder;
+use crate::transit::RunningLink;
 
 pub(crate) struct Engine {
     now: Picos,
@@ -108,15 +37,10 @@ impl Engine {
             .enumerate()
             .map(|(index, link)| {
                 let model = Link::new(link.spec, seed, index as u64);
-                let on_the_way = if model.keeps_order() {
-                    OnTheWay::InOrder(VecDeque::new())
-                } else {
-                    OnTheWay::Any { heap: BinaryHeap::new(), entered: 0 }
-                };
                 let meter = link
                     .recorded
                     .then(|| LinkMeter::new(link.name, warmup_ps, duration_ps, sample_ps));
-                RunningLink { model, on_the_way, meter }
+                RunningLink::new(model, meter)
             })
             .collect();
         let flows: Vec<Flow> = flows

@@ -8,14 +8,17 @@ mod engine;
 mod events;
 mod flow;
 mod host;
+mod link_meter;
 mod meter;
 pub mod outcome;
 mod packet;
 pub mod plan;
 mod recorder;
 mod ring;
+mod series;
 mod stats;
 mod tcp;
+mod transit;
 
 use std::ops::ControlFlow;
 

@@ -1,11 +1,12 @@
 //! Samples time series at an interval and sums up at the end. Nothing here grows with the number of packets.
 
-use paceline_net::{PS_PER_S, Picos};
+use paceline_net::Picos;
 
-use crate::engine::RunningLink;
 use crate::flow::Flow;
-use crate::outcome::{Column, EngineStats, FlowOutcome, LinkOutcome, Outcome, Series, Stats};
-use crate::stats::{Distribution, summarize};
+use crate::outcome::{EngineStats, FlowOutcome, Outcome, Series, Stats};
+use crate::series::{bps, seconds};
+use crate::stats::summarize;
+use crate::transit::RunningLink;
 
 /// The simulator's own columns of a flow, before the controller's. Packets are counted from the start of the run.
 const FLOW_COLUMNS: [(&str, &str); 12] = [
@@ -22,95 +23,6 @@ const FLOW_COLUMNS: [(&str, &str); 12] = [
     ("lost_packets", "packets"),
     ("retransmitted_packets", "packets"),
 ];
-
-const LINK_COLUMNS: [(&str, &str); 6] = [
-    ("capacity_bps", "bit/s"),
-    ("throughput_bps", "bit/s"),
-    ("queue_bytes", "bytes"),
-    ("queue_ms", "ms"),
-    ("drops", "packets"),
-    ("marks", "packets"),
-];
-
-/// What is measured of a recorded link while it runs.
-pub(crate) struct LinkMeter {
-    name: String,
-    warmup: Picos,
-    end: Picos,
-    sample: Picos,
-    pub(crate) drops: u64,
-    window_bytes: u64,
-    queue: Distribution,
-    /// Bytes that leave in each sample interval; the last one ends at `filled_to`.
-    departed: Vec<u64>,
-    filled_to: Picos,
-    queue_sum_ns: u64,
-    queue_count: u64,
-    series: Series,
-}
-
-impl LinkMeter {
-    pub(crate) fn new(name: String, warmup: Picos, end: Picos, sample: Picos) -> Self {
-        Self {
-            name,
-            warmup,
-            end,
-            sample,
-            drops: 0,
-            window_bytes: 0,
-            queue: Distribution::default(),
-            departed: Vec::new(),
-            filled_to: 0,
-            queue_sum_ns: 0,
-            queue_count: 0,
-            series: series(&LINK_COLUMNS),
-        }
-    }
-
-    /// A packet entered at `now` and leaves at `departs`. Departures never go back.
-    #[inline]
-    pub(crate) fn on_departure(&mut self, now: Picos, departs: Picos, bytes: u16) {
-        let queue_ns = (departs - now) / paceline_net::PS_PER_NS;
-        self.queue_sum_ns += queue_ns;
-        self.queue_count += 1;
-        if now >= self.warmup {
-            self.queue.add(queue_ns);
-        }
-        if departs > self.end {
-            return;
-        }
-        if departs >= self.warmup {
-            self.window_bytes += u64::from(bytes);
-        }
-        while departs > self.filled_to || self.departed.is_empty() {
-            self.departed.push(0);
-            self.filled_to += self.sample;
-        }
-        if let Some(last) = self.departed.last_mut() {
-            *last += u64::from(bytes);
-        }
-    }
-}
-
-fn series(columns: &[(&'static str, &'static str)]) -> Series {
-    let column = |&(name, unit)| Column { name, unit, values: Vec::new() };
-    Series { time_s: Vec::new(), columns: columns.iter().map(column).collect() }
-}
-
-fn push(series: &mut Series, time: Picos, values: &[f64]) {
-    series.time_s.push(seconds(time));
-    for (column, value) in series.columns.iter_mut().zip(values) {
-        column.values.push(*value);
-    }
-}
-
-fn seconds(time: Picos) -> f64 {
-    time as f64 / PS_PER_S as f64
-}
-
-fn bps(bytes: u64, over: Picos) -> f64 {
-    bytes as f64 * 8.0 / seconds(over)
-}
 
 /// Samples of one flow, and the counters at its last sample.
 struct FlowSeries {
@@ -137,7 +49,7 @@ impl Recorder {
                 let mut columns = FLOW_COLUMNS.to_vec();
                 columns.extend(flow.spec.fields.iter().map(|f| (f.name, f.unit)));
                 let row = vec![f64::NAN; columns.len()];
-                FlowSeries { series: series(&columns), delivered_bytes: 0, sent_bytes: 0, row }
+                FlowSeries { series: Series::new(&columns), delivered_bytes: 0, sent_bytes: 0, row }
             })
             .collect();
         Self { warmup, end, interval, flows, delivered: 0 }
@@ -156,12 +68,7 @@ impl Recorder {
             let backlog = link.model.backlog(now);
             let offered = link.model.offered_bytes(now - self.interval, now);
             let Some(meter) = &mut link.meter else { continue };
-            let queue_ms = meter.queue_sum_ns as f64 / meter.queue_count as f64 / 1e6;
-            (meter.queue_sum_ns, meter.queue_count) = (0, 0);
-            let capacity = offered.map_or(f64::NAN, |b| b * 8.0 / seconds(self.interval));
-            let (queued, drops) = (backlog.bytes as f64, meter.drops as f64);
-            // Throughput is filled in at the end: departures are known ahead of time.
-            push(&mut meter.series, now, &[capacity, 0.0, queued, queue_ms, drops, 0.0]);
+            meter.sample(now, offered, backlog.bytes);
         }
     }
 
@@ -219,7 +126,7 @@ impl FlowSeries {
         }
         self.sent_bytes = host.counters.bytes;
         self.delivered_bytes = meter.delivered_bytes;
-        push(&mut self.series, now, &self.row);
+        self.series.push(now, &self.row);
         flow.meter.interval = Default::default();
     }
 
@@ -255,30 +162,6 @@ impl FlowSeries {
             retransmitted_packets: counters.retransmitted,
             timeouts: counters.timeouts,
             completion_s: flow.completed.map(|t| seconds(t - flow.spec.start)),
-            series: self.series,
-        }
-    }
-}
-
-impl LinkMeter {
-    fn finish(mut self, offered: Option<f64>) -> LinkOutcome {
-        let window = self.end - self.warmup;
-        for (row, value) in self.series.columns[1].values.iter_mut().enumerate() {
-            *value = bps(self.departed.get(row).copied().unwrap_or(0), self.sample);
-        }
-        let from = seconds(self.warmup);
-        let after = self.series.time_s.partition_point(|t| *t <= from);
-        let throughput_bps = bps(self.window_bytes, window);
-        let capacity_bps = offered.map(|bytes| bytes * 8.0 / seconds(window));
-        LinkOutcome {
-            name: self.name,
-            capacity_bps,
-            throughput_bps,
-            utilization: capacity_bps.filter(|c| *c > 0.0).map(|c| throughput_bps / c),
-            drops: self.drops,
-            marks: 0,
-            queue_ms: self.queue.stats(1e-6),
-            queue_bytes: summarize(&self.series.columns[2].values[after..]),
             series: self.series,
         }
     }

@@ -1,5 +1,5 @@
 //! The contest's published figures on its own trace (CS 244 report, Kumar 2017), reproduced with the contest's hosts:
-//! millisecond clocks, a blocking sender, 0.06 ms of processing. Data goes queue, then 20 ms; ACKs 20 ms, then queue, as two
+//! millisecond clocks, a blocking sender, 0.1 ms of processing. Data goes queue, then 20 ms; ACKs 20 ms, then queue, as two
 //! nested emulator shells have it.
 
 mod common;

@@ -1,0 +1,109 @@
+//! What is measured of one recorded link while it runs.
+
+use paceline_net::Picos;
+
+use crate::outcome::{LinkOutcome, Series};
+use crate::series::{bps, seconds};
+use crate::stats::{Distribution, summarize};
+
+const LINK_COLUMNS: [(&str, &str); 6] = [
+    ("capacity_bps", "bit/s"),
+    ("throughput_bps", "bit/s"),
+    ("queue_bytes", "bytes"),
+    ("queue_ms", "ms"),
+    ("drops", "packets"),
+    ("marks", "packets"),
+];
+
+/// Measurements of a link. Distributions and rates hold what fell in `[warmup, end]`; counters the whole run.
+pub(crate) struct LinkMeter {
+    name: String,
+    warmup: Picos,
+    end: Picos,
+    sample: Picos,
+    pub(crate) drops: u64,
+    window_bytes: u64,
+    queue: Distribution,
+    /// Bytes that leave in each sample interval; the last one ends at `filled_to`.
+    departed: Vec<u64>,
+    filled_to: Picos,
+    queue_sum_ns: u64,
+    queue_count: u64,
+    series: Series,
+}
+
+impl LinkMeter {
+    pub(crate) fn new(name: String, warmup: Picos, end: Picos, sample: Picos) -> Self {
+        Self {
+            name,
+            warmup,
+            end,
+            sample,
+            drops: 0,
+            window_bytes: 0,
+            queue: Distribution::default(),
+            departed: Vec::new(),
+            filled_to: 0,
+            queue_sum_ns: 0,
+            queue_count: 0,
+            series: Series::new(&LINK_COLUMNS),
+        }
+    }
+
+    /// A packet entered at `now` and leaves at `departs`. Departures never go back.
+    #[inline]
+    pub(crate) fn on_departure(&mut self, now: Picos, departs: Picos, bytes: u16) {
+        let queue_ns = (departs - now) / paceline_net::PS_PER_NS;
+        self.queue_sum_ns += queue_ns;
+        self.queue_count += 1;
+        if now >= self.warmup {
+            self.queue.add(queue_ns);
+        }
+        if departs > self.end {
+            return;
+        }
+        if departs >= self.warmup {
+            self.window_bytes += u64::from(bytes);
+        }
+        while departs > self.filled_to || self.departed.is_empty() {
+            self.departed.push(0);
+            self.filled_to += self.sample;
+        }
+        if let Some(last) = self.departed.last_mut() {
+            *last += u64::from(bytes);
+        }
+    }
+
+    /// Takes a sample at `now`: what the link could have served since the last one, and what waits, bytes.
+    pub(crate) fn sample(&mut self, now: Picos, offered: Option<f64>, waiting: u64) {
+        let capacity = offered.map_or(f64::NAN, |bytes| bytes * 8.0 / seconds(self.sample));
+        let queue_ms = self.queue_sum_ns as f64 / self.queue_count as f64 / 1e6;
+        (self.queue_sum_ns, self.queue_count) = (0, 0);
+        // Throughput is filled in at the end: departures are known ahead of time.
+        let row = [capacity, 0.0, waiting as f64, queue_ms, self.drops as f64, 0.0];
+        self.series.push(now, &row);
+    }
+
+    /// The record, given what the link could have served in the window, bytes.
+    pub(crate) fn finish(mut self, offered: Option<f64>) -> LinkOutcome {
+        let window = self.end - self.warmup;
+        for (row, value) in self.series.columns[1].values.iter_mut().enumerate() {
+            *value = bps(self.departed.get(row).copied().unwrap_or(0), self.sample);
+        }
+        let from = seconds(self.warmup);
+        let after = self.series.time_s.partition_point(|t| *t <= from);
+        let throughput_bps = bps(self.window_bytes, window);
+        let capacity_bps = offered.map(|bytes| bytes * 8.0 / seconds(window));
+        LinkOutcome {
+            name: self.name,
+            capacity_bps,
+            throughput_bps,
+            utilization: capacity_bps.filter(|c| *c > 0.0).map(|c| throughput_bps / c),
+            drops: self.drops,
+            marks: 0,
+            queue_ms: self.queue.stats(1e-6),
+            queue_bytes: summarize(&self.series.columns[2].values[after..]),
+            series: self.series,
+        }
+    }
+}
