@@ -5,7 +5,8 @@ A fenced block says what is done with it after its language:
 * ``python run``: executed, in the order of the document and in one namespace; files go to an empty directory,
 * ``python file=NAME``: written to that directory and executed,
 * ``toml``: a whole scenario, which ``paceline.check`` must accept; ``toml example`` names the example's controller and is
-  checked with another one,
+  checked with another one; ``toml file=NAME`` is also written to that directory,
+* ``text output=COMMAND``: what the command prints there, but for the line that tells the CPU time,
 * ``sh``: lines that begin with ``paceline`` must parse,
 * ``rust file=PATH`` and the like: part of the walk-through, a file of the workspace; with ``after=TEXT`` a line of it, put
   behind ``TEXT``. ``kernel`` marks the files of the variant in C.
@@ -26,7 +27,7 @@ import pytest
 import typer
 
 import paceline as pl
-from conftest import needs_engine
+from conftest import Command, needs_engine
 from paceline.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,6 +97,18 @@ def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.M
         elif "run" not in block.marks:
             continue
         exec(compile("\n" * block.line + block.text, str(document), "exec"), namespace)  # our own text
+
+
+@needs_engine
+@pytest.mark.parametrize("block", **named([b for b in BLOCKS if b.mark("output")]))
+def test_output_is_as_shown(block: Block, tmp_path: Path, paceline: Command) -> None:
+    for other in blocks(block.document):
+        if (name := other.mark("file")) and "/" not in name:
+            (tmp_path / name).write_text(other.text)
+    done = paceline(*shlex.split(str(block.mark("output")))[1:])
+    assert done.returncode == 0, done.stderr
+    shown = [line.rstrip() for line in done.stdout.splitlines() if not line.endswith("times real time")]
+    assert block.text.splitlines() == shown
 
 
 def test_every_python_block_says_what_it_is() -> None:
