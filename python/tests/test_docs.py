@@ -27,7 +27,7 @@ import pytest
 import typer
 
 import paceline as pl
-from conftest import Command, needs_engine
+from handmade import Command
 from paceline.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,7 +82,6 @@ def named(chosen: list[Any]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------- Python and TOML
 
 
-@needs_engine
 @pytest.mark.parametrize("document", **named([d for d in DOCUMENTS if any(b.language == "python" for b in blocks(d))]))
 def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
@@ -99,7 +98,6 @@ def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.M
         exec(compile("\n" * block.line + block.text, str(document), "exec"), namespace)  # our own text
 
 
-@needs_engine
 @pytest.mark.parametrize("block", **named([b for b in BLOCKS if b.mark("output")]))
 def test_output_is_as_shown(block: Block, tmp_path: Path, paceline: Command) -> None:
     for other in blocks(block.document):
@@ -116,7 +114,6 @@ def test_every_python_block_says_what_it_is() -> None:
         assert block.language != "python" or block.marks, f"{block.place}: neither `run` nor `file=`"
 
 
-@needs_engine
 @pytest.mark.parametrize("block", **named([b for b in BLOCKS if b.language == "toml"]))
 def test_scenarios_are_accepted(block: Block) -> None:
     text = block.text
