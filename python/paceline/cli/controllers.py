@@ -47,10 +47,15 @@ def _print_one(spec: ControllerSpec) -> None:
         print_table(["name", "unit", "default", "allowed", "meaning"], [_param(param) for param in spec.params], left=5)
     for profile in spec.profiles:
         plain.print(f'\nprofile "{profile.name}": {profile.source}')
-        plain.print("  " + ", ".join(f"{key} = {value}" for key, value in profile.values.items()))
+        plain.print("  " + ", ".join(f"{key} = {_toml(value)}" for key, value in profile.values.items()))
     if spec.fields:
         plain.print("\nrecorded quantities")
         print_table(["name", "unit", "meaning"], [(field.name, field.unit, field.doc) for field in spec.fields], left=3)
+
+
+def _toml(value: object) -> str:
+    """A value as a scenario writes it, words without their quotes."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _param(param: ParamSpec) -> tuple[str, str, str, str, str]:
