@@ -3,7 +3,7 @@
 Everything here is re-exported, typed and shaped, by the modules of ``paceline``; import those instead.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, final
 
 from typing_extensions import disjoint_base
@@ -68,6 +68,7 @@ def run(
     out: str | None,
     command: Sequence[str],
     python_controllers: Mapping[str, type] | None,
+    progress: Callable[[float], object] | None = None,
 ) -> str:
     """Runs a scenario and writes its record.
 
@@ -82,6 +83,7 @@ def run(
         out: directory of the record; None: no record is written.
         command: the command line, for the manifest.
         python_controllers: subclasses of ``paceline.Controller`` by the name that flows (or ``controller``) use.
+        progress: called about ten times a second with the simulated time reached, s.
 
     Returns:
         JSON ``{"record": str | null, "result": {…}}``, the result as ``paceline run --json`` prints it.

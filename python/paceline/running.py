@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -117,8 +117,12 @@ def execute(
     out: Path | None,
     overrides: Sequence[str],
     command: Sequence[str],
+    progress: Callable[[float], object] | None = None,
 ) -> dict[str, Any]:
-    """One run; returns ``{"record": …, "result": …}``. Releases the interpreter lock, so runs may go on in threads."""
+    """One run; returns ``{"record": …, "result": …}``. Releases the interpreter lock, so runs may go on in threads.
+
+    ``progress`` is called about ten times a second with the simulated time reached, s.
+    """
     if seed is not None and not 0 <= seed < 2**64:
         raise InputError(f"seed is {seed}; allowed: whole numbers 0 to 2^64 - 1")
     classes = dict(source.classes)
@@ -135,6 +139,7 @@ def execute(
             out=None if out is None else str(out),
             command=list(command),
             python_controllers=classes or None,
+            progress=progress,
         )
     )
     return answer

@@ -5,6 +5,8 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use paceline_lab::record::qlog::{self, Draft, Options};
 use paceline_lab::record::{self, RecordError, Summary};
 use paceline_lab::scenario::{self, Scenario};
 use paceline_lab::world::{self, Run, WorldError};
-use paceline_net::{PS_PER_MS, PS_PER_S};
+use paceline_net::{PS_PER_MS, PS_PER_S, Picos};
 use paceline_sim::FlowPlan;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -27,7 +29,7 @@ use crate::py_controller::{Fault, PyControllerClass};
 /// Returns JSON: `{"record": directory or null, "result": {…}}`, the result as `paceline run --json` prints it. See
 /// `_native.pyi` for the arguments.
 #[pyfunction]
-#[pyo3(signature = (scenario_text, scenario_path, overrides, controller, seed, out, command, python_controllers))]
+#[pyo3(signature = (scenario_text, scenario_path, overrides, controller, seed, out, command, python_controllers, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "flat on purpose: Python passes them by keyword")]
 pub fn run(
     py: Python<'_>,
@@ -39,6 +41,7 @@ pub fn run(
     out: Option<String>,
     command: Vec<String>,
     python_controllers: Option<Bound<'_, PyDict>>,
+    progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let fault = Fault::default();
     let mut classes = Vec::new();
@@ -55,14 +58,19 @@ pub fn run(
         command,
         classes,
     };
-    let answer = interruptible(py, &fault, {
-        let fault = fault.clone();
+    let reached = Reached::default();
+    let tell = || match &progress {
+        Some(progress) => progress.call1((reached.seconds(),)).map(drop),
+        None => Ok(()),
+    };
+    let answer = interruptible(py, &fault, tell, {
+        let (fault, reached) = (fault.clone(), reached.clone());
         move || {
             if request.classes.is_empty() {
-                return request.run(&fault);
+                return request.run(&fault, &reached);
             }
             // One interpreter state for the whole run: making a new one in every callback takes over ten times as long.
-            Python::attach(|py| py.detach(|| request.run(&fault)))
+            Python::attach(|py| py.detach(|| request.run(&fault, &reached)))
         }
     })?;
     // What a controller raised explains whatever else went wrong.
@@ -100,13 +108,30 @@ pub fn export_qlog(record_dir: &str, flow: &str, out: &str, draft: &str) -> PyRe
     std::fs::write(out, text).map_err(|error| input_error(format!("{out}: {error}")))
 }
 
-/// Runs `work` on its own thread without the interpreter lock, while this one watches for Ctrl-C.
+/// How far a run has come; shared between the thread that runs and the one that waits.
+#[derive(Clone, Default)]
+struct Reached(Arc<AtomicU64>);
+
+impl Reached {
+    fn set(&self, now: Picos) {
+        self.0.store(now, Ordering::Relaxed);
+    }
+
+    /// Simulated time, s.
+    fn seconds(&self) -> f64 {
+        self.0.load(Ordering::Relaxed) as f64 / PS_PER_S as f64
+    }
+}
+
+/// Runs `work` on its own thread without the interpreter lock, while this one watches for Ctrl-C and calls `tell` ten times a
+/// second.
 ///
 /// On Ctrl-C `fault` is set, which silences every Python controller of the run, and `KeyboardInterrupt` is raised here; the
 /// thread is left to end by itself.
 fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     fault: &Fault,
+    tell: impl Fn() -> PyResult<()>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
     let (done, mut wait) = mpsc::channel();
@@ -127,7 +152,7 @@ fn interruptible<T: Send + 'static>(
                 ));
             }
             Err(RecvTimeoutError::Timeout) => {
-                if let Err(interrupt) = py.check_signals() {
+                if let Err(interrupt) = py.check_signals().and_then(|()| tell()) {
                     fault.set(interrupt.clone_ref(py));
                     return Err(interrupt);
                 }
@@ -151,7 +176,7 @@ struct Request {
 
 impl Request {
     /// Runs on a thread of its own, without the interpreter lock. After a fault no record is written.
-    fn run(self, fault: &Fault) -> PyResult<String> {
+    fn run(self, fault: &Fault, reached: &Reached) -> PyResult<String> {
         let guests: Vec<&'static Spec> =
             self.classes.iter().map(|(name, class)| class.guest(name)).collect();
         let path = self.scenario_path.as_deref();
@@ -164,9 +189,9 @@ impl Request {
                 flow.controller = Box::new(Python::attach(|py| class.factory(py, fault)));
             }
         };
-        let mut watch = |_| match fault.raised() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        let mut watch = |now| {
+            reached.set(now);
+            if fault.raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let run = world::simulate(&scenario, self.seed, self.command, &mut adapt, &mut watch);
         let Run { info, outcome, provenance } = match run {

@@ -48,6 +48,8 @@ pub(crate) struct Host {
     timer_at: Picos,
     /// Granularity of the clock that the controller is shown, ns.
     clock_ns: u64,
+    /// The latest time the controller was told, ns.
+    told_ns: u64,
     pub(crate) counters: SendCounters,
 }
 
@@ -74,6 +76,7 @@ impl Host {
             idle_since_ns: None,
             timer_at: control.next_timer_ns.saturating_mul(PS_PER_NS),
             clock_ns: (clock_ps / PS_PER_NS).max(1),
+            told_ns: 0,
             counters: SendCounters::default(),
         }
     }
@@ -83,6 +86,14 @@ impl Host {
     pub(crate) fn clock_ns(&self, now: Picos) -> u64 {
         let ns = now / PS_PER_NS;
         if self.clock_ns == 1 { ns } else { ns - ns % self.clock_ns }
+    }
+
+    /// The time to tell the controller. An ACK that waited for its host counts from its arrival, which may lie before what
+    /// was told since; time never goes back (rule 2).
+    #[inline]
+    fn tell_ns(&mut self, now: Picos) -> u64 {
+        self.told_ns = self.told_ns.max(self.clock_ns(now));
+        self.told_ns
     }
 
     #[inline]
@@ -136,7 +147,9 @@ impl Host {
         if in_flight == 0
             && let Some(since) = self.idle_since_ns.take()
         {
-            self.controller.on_resume(&Resume { now_ns, idle_ns: now_ns - since });
+            let idle_ns = now_ns.saturating_sub(since);
+            let now_ns = self.tell_ns(now);
+            self.controller.on_resume(&Resume { now_ns, idle_ns });
             self.reread();
         }
         if self.pacing_bytes_per_s().is_some() {
@@ -152,6 +165,7 @@ impl Host {
         let stamp = self.sampler.on_send(now_ns, self.packet_bytes, in_flight * self.packet_bytes);
         if self.wants_send_events {
             let in_flight_bytes = (in_flight + 1) * self.packet_bytes;
+            let now_ns = self.tell_ns(now);
             self.controller.on_send(&Sent { now_ns, bytes, in_flight_bytes });
             self.reread();
         }
@@ -170,8 +184,9 @@ impl Host {
         let lost_bytes = u64::from(lost) * self.packet_bytes;
         self.sampler.on_loss(lost_bytes);
         let in_flight_bytes = in_flight * self.packet_bytes;
+        let now_ns = self.tell_ns(now);
         self.controller.on_loss(&Loss {
-            now_ns: self.clock_ns(now),
+            now_ns,
             lost_bytes,
             newest_lost_sent_ns: newest_ns,
             in_flight_bytes,
@@ -184,8 +199,8 @@ impl Host {
 
     /// RTT and rate sample of an ACK, before losses are looked for; returns the sample and the RTT, ns.
     pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts) -> AckSample {
-        let now_ns = self.clock_ns(now);
-        let rtt_ns = facts.newest.map_or(0, |stamp| now_ns - stamp.sent_ns);
+        let rtt_ns = facts.newest.map_or(0, |stamp| self.clock_ns(now) - stamp.sent_ns);
+        let now_ns = self.tell_ns(now);
         if rtt_ns > 0 {
             self.rtt.on_sample(rtt_ns);
         }
@@ -223,8 +238,9 @@ impl Host {
         self.counters.timeouts += 1;
         self.rtt.on_timeout();
         self.sampler.on_loss(u64::from(lost) * self.packet_bytes);
+        let now_ns = self.tell_ns(now);
         self.controller.on_rto(&Timeout {
-            now_ns: self.clock_ns(now),
+            now_ns,
             in_flight_bytes: prior_in_flight * self.packet_bytes,
             consecutive,
             reserved: 0,
@@ -234,14 +250,16 @@ impl Host {
     }
 
     pub(crate) fn on_spurious_loss(&mut self, now: Picos, started_ns: u64) {
-        self.controller.on_spurious_loss(&Undo { now_ns: self.clock_ns(now), started_ns });
+        let now_ns = self.tell_ns(now);
+        self.controller.on_spurious_loss(&Undo { now_ns, started_ns });
         self.reread();
     }
 
     /// Calls the controller's timer if it is due.
     pub(crate) fn run_timer(&mut self, now: Picos) {
         if self.timer_at <= now {
-            self.controller.on_timer(self.clock_ns(now));
+            let now_ns = self.tell_ns(now);
+            self.controller.on_timer(now_ns);
             self.reread();
             // A timer left in the past must not stop time.
             self.timer_at = self.timer_at.max(now + MIN_TIMER_PS);

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -140,12 +141,22 @@ def _run_all(
 
     The first failure ends the command; runs that had already ended keep their records.
     """
+    reached = [0.0] * len(planned)
     pool = ThreadPoolExecutor(max_workers=min(jobs, len(planned)), thread_name_prefix="paceline")
     futures: list[Future[dict[str, Any]]] = [
-        pool.submit(execute, source, job.controller, seed=seed, out=job.out, overrides=overrides, command=sys.argv)
-        for job in planned
+        pool.submit(
+            execute,
+            source,
+            job.controller,
+            seed=seed,
+            out=job.out,
+            overrides=overrides,
+            command=sys.argv,
+            progress=partial(reached.__setitem__, index),
+        )
+        for index, job in enumerate(planned)
     ]
-    _wait(futures)
+    _wait(futures, reached)
     failed = next((future for future in futures if future.done() and future.exception() is not None), None)
     pool.shutdown(wait=failed is None, cancel_futures=True)
     if failed is not None:
@@ -153,8 +164,11 @@ def _run_all(
     return [future.result() for future in futures]
 
 
-def _wait(futures: Sequence[Future[dict[str, Any]]]) -> None:
-    """Until all are done or one has failed. Past :data:`PATIENCE_S` a terminal's stderr shows how far things are."""
+def _wait(futures: Sequence[Future[dict[str, Any]]], reached: Sequence[float]) -> None:
+    """Until all are done or one has failed. Past :data:`PATIENCE_S` a terminal's stderr shows how far things are.
+
+    ``reached`` holds the simulated time of each run, s.
+    """
     began = time.monotonic()
     terminal = console(stderr=True)
     status = terminal.status("", spinner="dots")
@@ -168,7 +182,11 @@ def _wait(futures: Sequence[Future[dict[str, Any]]]) -> None:
             elapsed = time.monotonic() - began
             if elapsed < PATIENCE_S or not terminal.is_terminal:
                 continue
-            status.update(f"simulating: {len(futures) - len(pending)} of {len(futures)} runs done, {elapsed:.0f} s")
+            simulated = sum(reached)
+            status.update(
+                f"simulating: {len(futures) - len(pending)} of {len(futures)} runs done, "
+                f"{simulated:.1f} s simulated in {elapsed:.0f} s ({simulated / elapsed:.3g} times real time)"
+            )
             if not shown:
                 status.start()
                 shown = True
