@@ -6,7 +6,7 @@ notebooks. Nothing is computed that the result does not hold, but for sums over 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 #: Column headings, with units.
@@ -22,6 +22,9 @@ HEADINGS = (
     "loss %",
     "Jain",
 )
+
+#: Digits shown of each number, and the scale from the result's unit to the heading's.
+FORMATS = ((3, 1, 2, 2, 2, 2, 2, 3, 3), (1e-6, 100, 1, 1, 1, 1, 1, 100, 1))
 
 ABSENT = "–"
 
@@ -83,20 +86,44 @@ class Row:
             jain_index=_number(result, "jain_index"),
         )
 
+    def numbers(self) -> tuple[float | None, ...]:
+        """Everything but the label, in the order of :data:`HEADINGS`."""
+        return tuple(getattr(self, field.name) for field in fields(self)[1:])
+
     def cells(self) -> tuple[str, ...]:
         """The line as text, in the order of :data:`HEADINGS`."""
-        return (
-            self.label,
-            _text(self.throughput_bps, 3, 1e-6),
-            _text(self.utilization, 1, 100),
-            _text(self.rtt_p50_ms, 2),
-            _text(self.rtt_p95_ms, 2),
-            _text(self.queueing_p95_ms, 2),
-            _text(self.signal_p95_ms, 2),
-            _text(self.power_score, 2),
-            _text(self.loss_fraction, 3, 100),
-            _text(self.jain_index, 3),
-        )
+        return (self.label, *(_text(*number) for number in zip(self.numbers(), *FORMATS, strict=True)))
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """One line for several runs that differ in their seed alone: means and 95 % confidence intervals."""
+
+    label: str
+    rows: Sequence[Row]
+
+    def cells(self) -> tuple[str, ...]:
+        """The line as text, in the order of :data:`HEADINGS`: ``mean ± half the interval``."""
+        columns = zip(*(row.numbers() for row in self.rows), strict=True)
+        return (self.label, *(_interval_text(*column) for column in zip(columns, *FORMATS, strict=True)))
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Mean of a sample and half the width of the 95 % confidence interval of the mean (Student's t); at least two values."""
+    n = len(values)
+    mean = sum(values) / n
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
+    return mean, _student_t(n - 1) * deviation / math.sqrt(n)
+
+
+def _student_t(freedom: int) -> float:
+    """97.5 % quantile of Student's t distribution, to three digits."""
+    table = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+    if freedom <= len(table):
+        return table[freedom - 1]
+    # Beyond the table the leading terms of the Cornish-Fisher expansion are within 0.001.
+    z = 1.959964
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
 def label_of(result: Mapping[str, Any]) -> str:
@@ -123,5 +150,13 @@ def _present(values: Any) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _text(value: float | None, digits: int, scale: float = 1.0) -> str:
+def _text(value: float | None, digits: int, scale: float) -> str:
     return ABSENT if value is None else f"{value * scale:.{digits}f}"
+
+
+def _interval_text(values: Sequence[float | None], digits: int, scale: float) -> str:
+    present = _present(values)
+    if len(present) < len(values):
+        return ABSENT
+    mean, half = interval(present)
+    return f"{mean * scale:.{digits}f} ± {half * scale:.{digits}f}"

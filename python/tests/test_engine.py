@@ -15,6 +15,7 @@ import pytest
 
 import paceline as pl
 from handmade import Command
+from paceline import _native
 
 #: 12 Mbit/s, 40 ms, one BDP of buffer (40 packets), 10 s.
 SCENARIO = """
@@ -144,6 +145,22 @@ def test_several_controllers_give_one_table_in_the_order_asked_for(paceline: Com
     assert json.loads(paceline(*arguments, "--json").stdout)["runs"][0]["flows"][0]["controller"] == "Mine"
 
 
+def test_seeds_are_repetitions_shown_with_their_interval(paceline: Command, scenario: Path, tmp_path: Path) -> None:
+    lossy = ("--set", "link.loss=1%", "--seed", 5)
+    done = paceline("run", scenario, "-c", "reno", "-c", "cubic", "--seeds", 3, *lossy, "--out", "r")
+    assert done.returncode == 0, done.stderr
+    records = [tmp_path / "r" / name / f"seed-{seed}" for name in ("reno", "cubic") for seed in (5, 6, 7)]
+    results = [pl.load(record).result for record in records]
+    assert [result["seed"] for result in results] == [5, 6, 7, 5, 6, 7]
+    throughputs = [result["flows"][0]["throughput_bps"] / 1e6 for result in results[:3]]
+    assert len(set(throughputs)) == 3
+    mean = sum(throughputs) / 3
+    reno = next(line for line in done.stdout.splitlines() if line.startswith("reno, 3 seeds"))
+    assert f" {mean:.3f} ± " in reno
+    again = paceline("compare", *records)
+    assert reno.split() == next(line for line in again.stdout.splitlines() if line.startswith("reno, 3 seeds")).split()
+
+
 def test_an_unknown_controller_or_key_is_bad_input(paceline: Command, scenario: Path) -> None:
     done = paceline("run", scenario, "-c", "windw")
     assert (done.returncode, done.stdout) == (2, "")
@@ -186,6 +203,16 @@ def test_ctrl_c_stops_a_long_run_and_leaves_no_record(scenario: Path, tmp_path: 
     assert process.returncode == 130
     assert stderr.strip().endswith("interrupted")
     assert not (tmp_path / "r").exists()
+
+
+def test_a_run_tells_how_far_it_has_come() -> None:
+    # 2.5 million packets: far longer than the tenth of a second between two calls.
+    text = SCENARIO.replace("12 Mbit/s", "1 Gbit/s").replace('duration = "10 s"', 'duration = "30 s"')
+    reached: list[float] = []
+    _native.run(text, None, [], "cubic", None, None, [], None, progress=reached.append)
+    assert reached
+    assert reached == sorted(reached)
+    assert reached[-1] <= 30
 
 
 def test_a_synthetic_trace_is_reproducible_and_has_the_mean_asked_for(paceline: Command, tmp_path: Path) -> None:

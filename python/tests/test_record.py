@@ -1,6 +1,7 @@
 """Records read from disk, and the table made of them. The record is written by hand, so every number is known."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 import paceline as pl
 from handmade import flow, result
-from paceline.summary import ABSENT, HEADINGS, Row
+from paceline.summary import ABSENT, HEADINGS, Row, interval
 
 Write = Callable[..., Path]
 
@@ -86,3 +87,13 @@ def test_the_manifest_is_kept_whole(write_record: Write) -> None:
     run = pl.load(write_record("one", result(), seed=7))
     assert run.manifest["seed"] == 7
     assert json.loads((run.directory / "manifest.json").read_text()) == run.manifest
+
+
+def test_the_interval_is_students_by_hand() -> None:
+    # Mean 2, deviation 1, t with two degrees of freedom 4.303.
+    mean, half = interval([1.0, 2.0, 3.0])
+    assert mean == 2.0
+    assert half == pytest.approx(4.303 / math.sqrt(3))
+    # Twelve values of +1 and twelve of -1: deviation sqrt(24/23), t with 23 degrees of freedom 2.069.
+    _, half = interval([1.0, -1.0] * 12)
+    assert half == pytest.approx(2.069 * math.sqrt(24 / 23) / math.sqrt(24), rel=1e-3)

@@ -2,14 +2,14 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from paceline.summary import HEADINGS, Row
+from paceline.summary import HEADINGS, Repeated, Row
 
 #: Columns assumed when the output is no terminal: wide enough that no table is folded.
 FILE_WIDTH = 200
@@ -36,9 +36,26 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left:
     console().print(table)
 
 
-def print_rows(rows: Sequence[Row], *, caption: str | None = None) -> None:
+def print_rows(rows: Sequence[Row | Repeated], *, caption: str | None = None) -> None:
     """The comparison table, without the columns that no row has a value for."""
     lines = [row.cells() for row in rows]
     empty = Row("", *[None] * (len(HEADINGS) - 1)).cells()
     kept = [i for i in range(len(HEADINGS)) if i == 0 or any(line[i] != empty[i] for line in lines)]
     print_table([HEADINGS[i] for i in kept], [[line[i] for i in kept] for line in lines], caption=caption)
+
+
+def print_runs(labels: Sequence[str], results: Sequence[Mapping[str, Any]]) -> None:
+    """One line per label: a run, or the mean of the runs that share it (they differ in their seed)."""
+    groups: dict[str, list[Row]] = {}
+    for label, result in zip(labels, results, strict=True):
+        groups.setdefault(label, []).append(Row.of_run(label, result))
+    rows = [
+        members[0] if len(members) == 1 else Repeated(f"{label}, {len(members)} seeds", members)
+        for label, members in groups.items()
+    ]
+    notes = []
+    if any(len(result.get("flows") or []) > 1 for result in results):
+        notes.append("Throughput and loss: all flows of a run. Delays and power: its worst flow.")
+    if len(rows) < len(results):
+        notes.append("±: 95 % confidence interval of the mean over seeds.")
+    print_rows(rows, caption=" ".join(notes) or None)

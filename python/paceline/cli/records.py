@@ -1,5 +1,6 @@
 """``paceline compare``, ``report`` and ``export``: what can be done with records."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -7,8 +8,8 @@ import typer
 
 from paceline import _native
 from paceline._native import InputError
-from paceline.cli.output import console, print_json, print_rows
-from paceline.record import load
+from paceline.cli.output import console, print_json, print_rows, print_runs
+from paceline.record import Run, load
 from paceline.summary import Row, label_of
 
 Records = Annotated[list[Path], typer.Argument(metavar="RUN", help="Record directories.", show_default=False)]
@@ -34,14 +35,19 @@ def compare(
             [_prefixed(run.directory.name, Row.of_flow(flow, run.result)) for run in loaded for flow in run.result["flows"]]
         )
         return
-    labels = [label_of(run.result) for run in loaded]
-    if len(set(labels)) < len(labels):
-        labels = [f"{run.directory.name} ({label})" for run, label in zip(loaded, labels, strict=True)]
-    several = any(len(run.result.get("flows") or []) > 1 for run in loaded)
-    print_rows(
-        [Row.of_run(label, run.result) for label, run in zip(labels, loaded, strict=True)],
-        caption="Throughput and loss: all flows of a run. Delays and power: its worst flow." if several else None,
-    )
+    print_runs(_labels(loaded), [run.result for run in loaded])
+
+
+def _labels(runs: Sequence[Run]) -> list[str]:
+    """The controllers of each run; with the directory where that names several runs that are not repetitions over seeds."""
+    labels = [label_of(run.result) for run in runs]
+    kept = []
+    for run, label in zip(runs, labels, strict=True):
+        namesakes = [other for other, name in zip(runs, labels, strict=True) if name == label]
+        texts = {(other.manifest.get("scenario") or {}).get("sha256") for other in namesakes}
+        repeated = len({other.result.get("seed") for other in namesakes}) == len(namesakes) and len(texts) == 1
+        kept.append(label if repeated else f"{run.directory.name} ({label})")
+    return kept
 
 
 def report(

@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ import typer
 
 from paceline import __version__, _native
 from paceline._native import InputError
-from paceline.cli.output import console, print_json, print_rows
+from paceline.cli.output import console, print_json, print_rows, print_runs
 from paceline.controller import Controller
 from paceline.running import Source, check, execute
 from paceline.summary import Row, label_of
@@ -37,11 +37,12 @@ class World(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """One run of the command: which controller, under which name, into which directory."""
+    """One run of the command: which controller, under which name, with which seed, into which directory."""
 
     name: str
     controller: str | type[Controller] | None
     out: Path
+    seed: int | None = None
 
 
 def run(
@@ -58,6 +59,9 @@ def run(
     ] = None,
     on: Annotated[World, typer.Option("--on", help="The world that carries the packets.")] = World.SIM,
     seed: Annotated[int | None, typer.Option(help="Replaces the scenario's seed.", min=0)] = None,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Repeat with N seeds in a row and show means with 95 % intervals.")
+    ] = 1,
     override: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help='Change one key of the scenario: --set link.rate="10 Mbit/s".'),
@@ -73,7 +77,8 @@ def run(
     """Run a scenario, print the table, write records.
 
     With --controller one record per controller is written, in a subdirectory of the output directory named after it;
-    without, one record, which is the output directory itself (default: runs/SCENARIO/as-written).
+    without, one record, which is the output directory itself (default: runs/SCENARIO/as-written). With --seeds each of these
+    holds one record per seed.
     """
     if on is not World.SIM:
         raise InputError(f"world `{on}` is not available in version {__version__}; available: sim")
@@ -87,7 +92,14 @@ def run(
     base = Path("runs") / scenario.stem
     planned = _plan(controller, out or base) if controller else [Job("", None, out or base / "as-written")]
     source = Source.of(scenario)
-    answers = _run_all(source, planned, seed, overrides, jobs or os.cpu_count() or 1)
+    if seeds > 1:
+        first = seed if seed is not None else check(scenario, overrides=overrides)["seed"]
+        planned = [
+            replace(job, out=job.out / f"seed-{number}", seed=number) for job in planned for number in range(first, first + seeds)
+        ]
+    else:
+        planned = [replace(job, seed=seed) for job in planned]
+    answers = _run_all(source, planned, overrides, jobs or os.cpu_count() or 1)
     objects = [{**answer["result"], "record": answer["record"]} for answer in answers]
     if as_json:
         print_json(objects[0] if len(objects) == 1 else {"runs": objects})
@@ -134,9 +146,7 @@ def _controller(text: str) -> str | type[Controller]:
     return found
 
 
-def _run_all(
-    source: Source, planned: Sequence[Job], seed: int | None, overrides: Sequence[str], jobs: int
-) -> list[dict[str, Any]]:
+def _run_all(source: Source, planned: Sequence[Job], overrides: Sequence[str], jobs: int) -> list[dict[str, Any]]:
     """Runs every job, `jobs` at a time; answers come in the order of `planned` whichever ends first.
 
     The first failure ends the command; runs that had already ended keep their records.
@@ -148,7 +158,7 @@ def _run_all(
             execute,
             source,
             job.controller,
-            seed=seed,
+            seed=job.seed,
             out=job.out,
             overrides=overrides,
             command=sys.argv,
@@ -201,12 +211,8 @@ def _print_answers(planned: Sequence[Job], results: Sequence[dict[str, Any]]) ->
         result = results[0]
         print_rows([Row.of_flow(flow, result) for flow in result["flows"]])
     else:
-        several = any(len(result["flows"]) > 1 for result in results)
-        caption = "Throughput and loss: all flows of a run. Delays and power: its worst flow." if several else None
-        print_rows(
-            [Row.of_run(job.name or label_of(result), result) for job, result in zip(planned, results, strict=True)],
-            caption=caption,
-        )
+        labels = [job.name or label_of(result) for job, result in zip(planned, results, strict=True)]
+        print_runs(labels, results)
     plain.print()
     for result in results:
         plain.print(f"record  {result['record']}", soft_wrap=True)
