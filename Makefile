@@ -9,6 +9,8 @@ OUT ?= runs/demo
 # A trace of your own for the demo's link: make demo TRACE=path/to/trace.down
 TRACE ?=
 CONTROLLERS ?= latte cubic reno window
+# Repetitions of each: every seed is another drive. A recorded trace is always the same one.
+SEEDS ?= $(if $(TRACE),1,3)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test build lint bench docs clean
@@ -18,7 +20,7 @@ help: ## List the targets
 
 demo: ## Compare controllers on a variable link: a table here, an HTML report, the records
 	@scripts/setup.sh run
-	@paceline run scenarios/demo.toml $(addprefix --controller ,$(CONTROLLERS)) $(if $(TRACE),--set 'link.trace="$(abspath $(TRACE))"') --out $(OUT)
+	@paceline run scenarios/demo.toml $(addprefix --controller ,$(CONTROLLERS)) --seeds $(SEEDS) $(if $(TRACE),--set 'link.trace="$(abspath $(TRACE))"') --out $(OUT)
 	@paceline report $(addprefix $(OUT)/,$(CONTROLLERS)) --out $(OUT)/report.html
 
 test: ## Build everything and run every test; the last lines say what was skipped and why

@@ -12,8 +12,12 @@ from paceline.cli.output import console, print_json, print_rows, print_runs
 from paceline.record import Run, load
 from paceline.summary import Row, label_of
 
-Records = Annotated[list[Path], typer.Argument(metavar="RUN", help="Record directories.", show_default=False)]
+Records = Annotated[
+    list[Path], typer.Argument(metavar="RUN", help="Record directories, or folders that hold records.", show_default=False)
+]
 FORMATS = ("pdf", "png", "svg")
+#: What makes a directory a record.
+MANIFEST = "manifest.json"
 #: Dialects of qlog, and the suffix each goes with.
 QLOG_SUFFIXES = {"current": ".sqlog", "02": ".qlog"}
 
@@ -26,7 +30,7 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
 ) -> None:
     """Print records side by side."""
-    loaded = [load(directory) for directory in runs]
+    loaded = [load(directory) for directory in _records(runs)]
     if as_json:
         print_json({"runs": [{**run.result, "record": str(run.directory)} for run in loaded]})
         return
@@ -36,6 +40,15 @@ def compare(
         )
         return
     print_runs(_labels(loaded), [run.result for run in loaded])
+
+
+def _records(paths: Sequence[Path]) -> list[Path]:
+    """The record directories among and below ``paths``, in order of name below each. A path without any stands for itself."""
+    found: list[Path] = []
+    for path in paths:
+        below = [] if (path / MANIFEST).is_file() else sorted(manifest.parent for manifest in path.rglob(MANIFEST))
+        found += below or [path]
+    return found
 
 
 def _labels(runs: Sequence[Run]) -> list[str]:
@@ -69,8 +82,9 @@ def report(
         if name not in FORMATS:
             raise InputError(f"--format {name}: allowed: {', '.join(FORMATS)}")
     try:
-        write_html(runs, out)
-        written = write_figures(runs, figures, chosen) if figures is not None else []
+        records = _records(runs)
+        write_html(records, out)
+        written = write_figures(records, figures, chosen) if figures is not None else []
     except RecordError as error:
         raise InputError(str(error)) from None
     except ImportError as error:

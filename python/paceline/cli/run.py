@@ -25,6 +25,8 @@ from paceline.summary import Row, label_of
 
 #: Progress appears when a command takes longer than this, s.
 PATIENCE_S = 2.0
+#: More records than this are named by the directory that holds them.
+MOST_RECORDS = 8
 
 
 class World(StrEnum):
@@ -214,8 +216,11 @@ def _print_answers(planned: Sequence[Job], results: Sequence[dict[str, Any]]) ->
         labels = [job.name or label_of(result) for job, result in zip(planned, results, strict=True)]
         print_runs(labels, results)
     plain.print()
-    for result in results:
-        plain.print(f"record  {result['record']}", soft_wrap=True)
+    if len(results) <= MOST_RECORDS:
+        for result in results:
+            plain.print(f"record  {result['record']}", soft_wrap=True)
+    else:
+        plain.print(f"records {os.path.commonpath([result['record'] for result in results])}: {len(results)}", soft_wrap=True)
     simulated = sum(result.get("duration_s") or 0.0 for result in results)
     cpu = sum((result.get("engine") or {}).get("cpu_s") or 0.0 for result in results)
     if simulated and cpu:
