@@ -65,9 +65,9 @@ impl Recorder {
             record.sample(now, self.interval, flow);
         }
         for link in links {
+            let Some(meter) = &mut link.meter else { continue };
             let backlog = link.model.backlog(now);
             let offered = link.model.offered_bytes(now - self.interval, now);
-            let Some(meter) = &mut link.meter else { continue };
             meter.sample(now, offered, backlog.bytes);
         }
     }
