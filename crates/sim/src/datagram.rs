@@ -13,8 +13,9 @@ use crate::events::NEVER;
 use crate::host::{AckFacts, Host};
 use crate::meter::FlowMeter;
 use crate::packet::{Packet, expand};
-use crate::plan::{DatagramOptions, PacketSizes};
+use crate::plan::DatagramOptions;
 use crate::ring::SeqRing;
+use crate::transfer::Transfer;
 
 /// Stamps kept of packets below the highest acknowledged, so that a reordered ACK still gives an RTT sample.
 const LATE_ACKS: u64 = 64;
@@ -27,12 +28,8 @@ struct Sending {
 
 pub(crate) struct DatagramSender {
     pub(crate) host: Host,
-    flow: u32,
     options: DatagramOptions,
-    packets: PacketSizes,
-    stop: Picos,
-    /// Packets of the whole transfer and the payload of the last; `None` = endless.
-    total: Option<(u64, u16)>,
+    transfer: Transfer,
     sendings: SeqRing<Sending>,
     /// One past the highest packet acknowledged.
     acked_to: u64,
@@ -55,21 +52,11 @@ pub(crate) struct DatagramSender {
 }
 
 impl DatagramSender {
-    pub(crate) fn new(
-        host: Host,
-        flow: u32,
-        options: DatagramOptions,
-        packets: PacketSizes,
-        stop: Option<Picos>,
-        size_bytes: Option<u64>,
-    ) -> Self {
+    pub(crate) fn new(host: Host, options: DatagramOptions, transfer: Transfer) -> Self {
         Self {
             host,
-            flow,
             options,
-            packets,
-            stop: stop.unwrap_or(NEVER),
-            total: size_bytes.map(|size| packets.split(size)),
+            transfer,
             sendings: SeqRing::new(),
             acked_to: 0,
             lost: 0,
@@ -94,7 +81,7 @@ impl DatagramSender {
     }
 
     pub(crate) fn is_complete(&self) -> bool {
-        self.total.is_some_and(|(packets, _)| self.acked_to >= packets)
+        self.transfer.is_complete(self.acked_to)
     }
 
     /// An ACK reaches the host; it is handled by [`Self::poll_send`] when the host gets to it.
@@ -186,8 +173,7 @@ impl DatagramSender {
     fn try_send(&mut self, now: Picos) -> Option<Packet> {
         self.waits_for_pacer = false;
         let seq = self.sendings.next();
-        let more = now < self.stop && self.total.is_none_or(|(packets, _)| seq < packets);
-        if !more {
+        if !self.transfer.offers(seq, now) {
             self.host.on_app_limited(self.in_flight());
             return None;
         }
@@ -208,20 +194,17 @@ impl DatagramSender {
         if self.options.blocking || in_flight == 0 {
             self.quiet_since = now;
         }
-        let bytes = match self.total {
-            Some((packets, last)) if seq + 1 == packets => self.packets.header_bytes + last,
-            _ => self.packets.data_bytes,
-        };
+        let packet = self.transfer.data(seq, 0);
+        let bytes = u64::from(packet.bytes);
         if self.options.blocking && self.host.is_paced() {
             // usleep() takes whole microseconds.
-            let gap = self.host.pacing_gap(u64::from(bytes)) / PS_PER_US * PS_PER_US;
+            let gap = self.host.pacing_gap(bytes) / PS_PER_US * PS_PER_US;
             self.asleep_until = now.saturating_add(gap).saturating_add(self.options.overhead_ps);
             self.quiet_since = self.asleep_until;
         }
-        let stamp = self.host.on_send(now, u64::from(bytes), in_flight, false);
+        let stamp = self.host.on_send(now, bytes, in_flight, false);
         self.sendings.push(Sending { stamp, sent: now });
-        let (flow, seq) = (self.flow, seq as u32);
-        Packet { flow, seq, ack: 0, block_start: 0, block_end: 0, bytes, hop: 0, flags: 0 }
+        packet
     }
 
     fn timeout_at(&self) -> Picos {

@@ -11,6 +11,7 @@ use crate::meter::FlowMeter;
 use crate::packet::Packet;
 use crate::plan::{ControllerFactory, FlowPlan, PacketSizes, Stack};
 use crate::tcp::{Arrived, TcpReceiver, TcpSender};
+use crate::transfer::Transfer;
 
 /// What every endpoint of the simulator gives a controller.
 pub(crate) const PROVIDES: Needs =
@@ -91,17 +92,16 @@ impl Flow {
             let (rtt, cap) = (RttEstimator::new(min_rto_ns), spec.cap_bytes_per_s);
             Host::new(controller, &path, rtt, cap, spec.wants_send_events, clock_ps)
         };
+        let transfer = Transfer::new(index, spec.packets, spec.stop, spec.size_bytes);
         self.ends = match spec.stack {
             Stack::Tcp(options) => {
                 let host = host(options.min_rto_ps / PS_PER_NS, 1);
-                let (stop, size) = (spec.stop, spec.size_bytes);
-                let sender = TcpSender::new(host, index, options, spec.packets, stop, size);
+                let sender = TcpSender::new(host, options, transfer);
                 Ends::Tcp(Box::new(sender), TcpReceiver::default())
             }
             Stack::Datagram(options) => {
                 let host = host(RttEstimator::RFC_MIN_RTO_NS, options.clock_ps);
-                let (stop, size) = (spec.stop, spec.size_bytes);
-                let sender = DatagramSender::new(host, index, options, spec.packets, stop, size);
+                let sender = DatagramSender::new(host, options, transfer);
                 Ends::Datagram(Box::new(sender), DatagramReceiver::default())
             }
         };

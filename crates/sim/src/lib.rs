@@ -18,6 +18,7 @@ mod ring;
 mod series;
 mod stats;
 mod tcp;
+mod transfer;
 mod transit;
 
 use std::ops::ControlFlow;

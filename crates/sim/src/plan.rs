@@ -79,13 +79,6 @@ impl PacketSizes {
     pub fn payload_bytes(&self) -> u16 {
         self.data_bytes.saturating_sub(self.header_bytes)
     }
-
-    /// How many packets carry `size` bytes of payload, and how much of it the last one carries.
-    pub(crate) fn split(&self, size: u64) -> (u64, u16) {
-        let payload = u64::from(self.payload_bytes().max(1));
-        let packets = size.div_ceil(payload).max(1);
-        (packets, (size.max(1) - (packets - 1) * payload) as u16)
-    }
 }
 
 /// Which endpoint carries the flow.

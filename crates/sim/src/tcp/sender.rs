@@ -11,7 +11,8 @@ use crate::events::NEVER;
 use crate::host::{AckFacts, Host};
 use crate::meter::FlowMeter;
 use crate::packet::{Packet, expand};
-use crate::plan::{PacketSizes, TcpOptions};
+use crate::plan::TcpOptions;
+use crate::transfer::Transfer;
 
 /// First timer of the handshake (RFC 6298 §2.1) and its bound (§2.5).
 const SYN_TIMEOUT_PS: Picos = PS_PER_S;
@@ -58,12 +59,8 @@ struct Suspicion {
 
 pub(crate) struct TcpSender {
     pub(crate) host: Host,
-    flow: u32,
     options: TcpOptions,
-    packets: PacketSizes,
-    stop: Picos,
-    /// Segments of the whole transfer and the payload of the last; `None` = endless.
-    total: Option<(u64, u16)>,
+    transfer: Transfer,
     state: State,
     board: Scoreboard,
     recovery: Option<Recovery>,
@@ -77,21 +74,11 @@ pub(crate) struct TcpSender {
 }
 
 impl TcpSender {
-    pub(crate) fn new(
-        host: Host,
-        flow: u32,
-        options: TcpOptions,
-        packets: PacketSizes,
-        stop: Option<Picos>,
-        size_bytes: Option<u64>,
-    ) -> Self {
+    pub(crate) fn new(host: Host, options: TcpOptions, transfer: Transfer) -> Self {
         Self {
             host,
-            flow,
             options,
-            packets,
-            stop: stop.unwrap_or(NEVER),
-            total: size_bytes.map(|size| packets.split(size)),
+            transfer,
             state: State::Closed,
             board: Scoreboard::new(),
             recovery: None,
@@ -115,7 +102,7 @@ impl TcpSender {
 
     /// Everything was delivered and acknowledged.
     pub(crate) fn is_complete(&self) -> bool {
-        self.total.is_some_and(|(segments, _)| self.board.una() >= segments)
+        self.transfer.is_complete(self.board.una())
     }
 
     pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet, meter: &mut FlowMeter) {
@@ -251,7 +238,7 @@ impl TcpSender {
     /// The next packet to send now, if the window and the pacer allow one.
     pub(crate) fn poll_send(&mut self, now: Picos) -> Option<Packet> {
         self.waits_for_pacer = false;
-        if !matches!(self.state, State::Open) && !self.open(now) {
+        if !matches!(self.state, State::Open) && !self.opens_at_once() {
             return self.poll_syn(now);
         }
         let lost = self.board.next_to_resend();
@@ -267,13 +254,13 @@ impl TcpSender {
         Some(self.send(now, seq, lost.is_some()))
     }
 
-    /// Whether data may flow without a handshake.
-    fn open(&mut self, now: Picos) -> bool {
+    /// Opens the connection if it needs no handshake.
+    fn opens_at_once(&mut self) -> bool {
         if self.options.handshake {
             return false;
         }
         self.state = State::Open;
-        now < self.stop
+        true
     }
 
     fn poll_syn(&mut self, now: Picos) -> Option<Packet> {
@@ -284,12 +271,12 @@ impl TcpSender {
         };
         self.state = State::Opening { sent_ns: self.host.clock_ns(now), attempts, expired: false };
         self.rto_at = now + (SYN_TIMEOUT_PS << (attempts - 1).min(6)).min(MAX_SYN_TIMEOUT_PS);
-        Some(self.packet(0, self.packets.ack_bytes, Packet::SYN))
+        Some(self.transfer.opening())
     }
 
     fn next_new(&mut self, now: Picos) -> Option<u64> {
         let seq = self.board.next();
-        let more = now < self.stop && self.total.is_none_or(|(segments, _)| seq < segments);
+        let more = self.transfer.offers(seq, now);
         if !more {
             self.host.on_app_limited(self.board.in_flight());
         }
@@ -310,12 +297,9 @@ impl TcpSender {
     }
 
     fn send(&mut self, now: Picos, seq: u64, again: bool) -> Packet {
-        let bytes = match self.total {
-            Some((segments, last)) if seq + 1 == segments => self.packets.header_bytes + last,
-            _ => self.packets.data_bytes,
-        };
+        let mut packet = self.transfer.data(seq, 0);
         let in_flight = self.board.in_flight();
-        let stamp = self.host.on_send(now, u64::from(bytes), in_flight, again);
+        let stamp = self.host.on_send(now, u64::from(packet.bytes), in_flight, again);
         let copies = self.board.on_send(seq, stamp);
         if let Some(recovery) = &mut self.recovery {
             recovery.prr.out += 1;
@@ -330,12 +314,8 @@ impl TcpSender {
         if self.rto_at == NEVER {
             self.rto_at = now + self.rto_ps();
         }
-        self.packet(seq, bytes, ((copies & 15) as u8) << Packet::COPY_SHIFT)
-    }
-
-    fn packet(&self, seq: u64, bytes: u16, flags: u8) -> Packet {
-        let (flow, seq) = (self.flow, seq as u32);
-        Packet { flow, seq, ack: 0, block_start: 0, block_end: 0, bytes, hop: 0, flags }
+        packet.flags |= ((copies & 15) as u8) << Packet::COPY_SHIFT;
+        packet
     }
 
     /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without an ACK.

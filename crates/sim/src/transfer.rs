@@ -1,0 +1,85 @@
+//! What a sender has to send: an endless stream or so many bytes, cut into packets.
+
+use paceline_net::Picos;
+
+use crate::events::NEVER;
+use crate::packet::Packet;
+use crate::plan::PacketSizes;
+
+pub(crate) struct Transfer {
+    flow: u32,
+    sizes: PacketSizes,
+    stop: Picos,
+    /// Packets in all, and the payload of the last; `None` = endless.
+    total: Option<(u64, u16)>,
+}
+
+impl Transfer {
+    pub(crate) fn new(
+        flow: u32,
+        sizes: PacketSizes,
+        stop: Option<Picos>,
+        size_bytes: Option<u64>,
+    ) -> Self {
+        let total = size_bytes.map(|size| {
+            let payload = u64::from(sizes.payload_bytes().max(1));
+            let packets = size.div_ceil(payload).max(1);
+            (packets, (size.max(1) - (packets - 1) * payload) as u16)
+        });
+        Self { flow, sizes, stop: stop.unwrap_or(NEVER), total }
+    }
+
+    /// Whether packet `seq` exists and may still be sent for the first time.
+    #[inline]
+    pub(crate) fn offers(&self, seq: u64, now: Picos) -> bool {
+        now < self.stop && self.total.is_none_or(|(packets, _)| seq < packets)
+    }
+
+    /// Whether everything below `acked_to` is all there is.
+    #[inline]
+    pub(crate) fn is_complete(&self, acked_to: u64) -> bool {
+        self.total.is_some_and(|(packets, _)| acked_to >= packets)
+    }
+
+    /// Data packet `seq` as it goes on the wire.
+    #[inline]
+    pub(crate) fn data(&self, seq: u64, flags: u8) -> Packet {
+        let bytes = match self.total {
+            Some((packets, last)) if seq + 1 == packets => self.sizes.header_bytes + last,
+            _ => self.sizes.data_bytes,
+        };
+        self.packet(seq, bytes, flags)
+    }
+
+    /// The packet that opens a connection.
+    pub(crate) fn opening(&self) -> Packet {
+        self.packet(0, self.sizes.ack_bytes, Packet::SYN)
+    }
+
+    #[inline]
+    fn packet(&self, seq: u64, bytes: u16, flags: u8) -> Packet {
+        let (flow, seq) = (self.flow, seq as u32);
+        Packet { flow, seq, ack: 0, block_start: 0, block_end: 0, bytes, hop: 0, flags }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_packet_carries_the_rest() {
+        let sizes = PacketSizes { data_bytes: 1500, header_bytes: 52, ack_bytes: 52 };
+        let transfer = Transfer::new(0, sizes, Some(10), Some(3000));
+        let bytes = [0, 1, 2].map(|seq| transfer.data(seq, 0).bytes);
+        assert_eq!(bytes, [1500, 1500, 52 + 3000 - 2 * 1448]);
+        assert_eq!(
+            (transfer.offers(2, 9), transfer.offers(3, 9), transfer.offers(0, 10)),
+            (true, false, false)
+        );
+        assert_eq!((transfer.is_complete(2), transfer.is_complete(3)), (false, true));
+        // A whole number of packets, and nothing at all, which still takes one packet.
+        assert_eq!(Transfer::new(0, sizes, None, Some(1448)).data(0, 0).bytes, 1500);
+        assert!(Transfer::new(0, sizes, None, Some(0)).is_complete(1));
+    }
+}
