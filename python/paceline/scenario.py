@@ -4,7 +4,7 @@ In: Python values. Out: TOML text, which the extension parses and checks like an
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from os import PathLike, fspath
 from typing import Any
 
@@ -26,6 +26,8 @@ class Link:
     rate: str | None = None
     #: Trace file with the delivery opportunities.
     trace: str | PathLike[str] | None = None
+    #: The trace does not repeat.
+    once: bool | None = None
     #: One-way propagation delay ("12.5 ms"). Either this or ``rtt``.
     delay: str | None = None
     #: Round-trip propagation delay ("25 ms").
@@ -36,20 +38,25 @@ class Link:
     queue: Value | None = None
     #: Random loss: "0.1%", or a table.
     loss: Value | None = None
-    #: Jitter that keeps the order: ``{"kind": "exponential", "mean": "1% rtt", "max": "10% rtt"}``.
+    #: Noise on the RTT, put on the ACK direction: ``{"kind": "exponential", "mean": "1% rtt", "max": "10% rtt"}``.
     noise: Value | None = None
+    #: The same on the data direction.
+    jitter: Value | None = None
+    #: Packets held back so that others overtake them: ``{"probability": "1%", "extra": "5 ms"}``.
+    reorder: Value | None = None
     #: The ACK direction; default: same delay, never a bottleneck.
     reverse: Value | None = None
     #: Keys that have no attribute here.
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(kw_only=True)
+@dataclass
 class Flow:
     """One or several equal flows."""
 
-    #: A name, a table (``{"name": "mpc", "target": 0.5}``), or a subclass of :class:`paceline.Controller`.
+    #: A name, a table (``{"name": "mpc-2020", "target": 0.5}``), or a subclass of :class:`paceline.Controller`.
     controller: Value | type[Controller]
+    _: KW_ONLY
     #: Name in the record.
     name: str | None = None
     #: How many.
@@ -76,7 +83,7 @@ class Flow:
 class Scenario:
     """Links, flows, duration, seed.
 
-    >>> print(Scenario(link=Link(rate="12 Mbit/s", rtt="40 ms"), flows=[Flow(controller="cubic")], duration="10 s").to_toml())
+    >>> print(Scenario(link=Link(rate="12 Mbit/s", rtt="40 ms"), flows=[Flow("cubic")], duration="10 s").to_toml())
     duration = "10 s"
     flows = [
         { controller = "cubic" },
