@@ -52,6 +52,8 @@ fn the_trace_of_a_simulated_flow_counts_its_packets() {
                 .sum();
             assert_eq!(sent, flow.sent_packets, "{max_points} points");
             assert!(data("recovery:metrics_updated").count() <= max_points);
+            let thresholds = data("recovery:metrics_updated").filter(|d| d["ssthresh"].is_u64());
+            assert!(thresholds.count() > 0, "the controller's threshold is among the metrics");
         }
     }
     fs::remove_dir_all(dir).unwrap();

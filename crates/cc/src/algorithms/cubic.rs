@@ -58,7 +58,7 @@ pub(crate) static SPEC: Spec = Spec {
         values: &[("beta", 717.0 / 1024.0), ("slow_start", 2.0), ("curve", 1.0)],
     }],
     fields: &[
-        Field { name: "ssthresh", unit: "packets", doc: "slow-start threshold" },
+        Field { name: "ssthresh_bytes", unit: "bytes", doc: "slow-start threshold" },
         Field { name: "w_max", unit: "packets", doc: "window before the last reduction, W_max" },
         Field { name: "k", unit: "s", doc: "time from epoch start to W_max, K" },
         Field { name: "w_est", unit: "packets", doc: "window Reno would have, W_est" },
@@ -313,7 +313,10 @@ impl Controller for Cubic {
         let epoch = self.growth.epoch;
         let known = |value: f64, known: bool| if known { value } else { f64::NAN };
         out.copy_from_slice(&[
-            known(self.growth.ssthresh, self.growth.ssthresh < MAX_WINDOW_PACKETS),
+            known(
+                self.growth.ssthresh * self.packet_bytes,
+                self.growth.ssthresh < MAX_WINDOW_PACKETS,
+            ),
             known(self.growth.w_max, self.growth.w_max > 0.0),
             epoch.map_or(f64::NAN, |e| e.k),
             epoch.map_or(f64::NAN, |e| e.w_est),

@@ -135,7 +135,7 @@ fn a_timeout_restarts_from_one_packet_with_k_zero() {
     run.cubic.on_rto(&timeout(1));
     run.cubic.on_rto(&timeout(2));
     assert_eq!(run.cwnd(), 1.0);
-    close(run.observed()[0], 700.0, 1e-12);
+    close(run.observed()[0], 700.0 * PACKET as f64, 1e-12);
     for _ in 0..700 {
         run.ack(MS / 10);
     }

@@ -39,6 +39,6 @@ pub(crate) static SPEC: Spec = Spec {
             values: &[("initial_window", 2.0), ("initial_ssthresh", 100.0)],
         },
     ],
-    fields: &[Field { name: "ssthresh", unit: "bytes", doc: "slow-start threshold" }],
+    fields: &[Field { name: "ssthresh_bytes", unit: "bytes", doc: "slow-start threshold" }],
     build,
 };
