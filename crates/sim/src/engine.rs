@@ -6,15 +6,16 @@
 
 use std::ops::ControlFlow;
 
-use paceline_net::{Link, Picos, Verdict};
+use paceline_net::{Capacity, Link, Picos, Verdict};
 
 use crate::events::{Actor, Events, NEVER};
 use crate::flow::{Flow, PROVIDES};
 use crate::link_meter::LinkMeter;
 use crate::outcome::{EngineStats, Outcome};
 use crate::packet::Packet;
-use crate::plan::{Plan, PlanError, Stack};
+use crate::plan::{FlowPlan, MAX_IN_FLIGHT, Plan, PlanError, Stack};
 use crate::recorder::Recorder;
+use crate::series::seconds;
 use crate::transit::RunningLink;
 
 pub(crate) struct Engine {
@@ -26,6 +27,8 @@ pub(crate) struct Engine {
     flows: Vec<Flow>,
     recorder: Recorder,
     handled: u64,
+    /// The flow whose window outgrew [`MAX_IN_FLIGHT`].
+    unbounded: Option<usize>,
 }
 
 impl Engine {
@@ -57,14 +60,15 @@ impl Engine {
         }
         events.arm((links.len() + 2 * flows.len()) as Actor, sample_ps);
         let recorder = Recorder::new(&flows, warmup_ps, duration_ps, sample_ps);
-        Ok(Self { now: 0, end: duration_ps, seed, events, links, flows, recorder, handled: 0 })
+        let (end, now) = (duration_ps, 0);
+        Ok(Self { now, end, seed, events, links, flows, recorder, handled: 0, unbounded: None })
     }
 
     /// Runs to the end, or until `watch` breaks at one of the samples: then there is no outcome.
     pub(crate) fn run(
         mut self,
         watch: &mut dyn FnMut(Picos) -> ControlFlow<()>,
-    ) -> Option<Outcome> {
+    ) -> Result<Option<Outcome>, PlanError> {
         let (senders, receivers) = (self.links.len(), self.links.len() + self.flows.len());
         let recorder = receivers + self.flows.len();
         while let Some((time, actor)) = self.events.next(self.end) {
@@ -84,11 +88,15 @@ impl Engine {
                 self.recorder.sample(time, &mut self.flows, &mut self.links);
                 self.events.arm(actor as Actor, time + self.recorder.interval());
                 if watch(time).is_break() {
-                    return None;
+                    return Ok(None);
                 }
             }
+            if let Some(flow) = self.unbounded {
+                let flow = self.flows[flow].spec.name.clone();
+                return Err(PlanError::Unbounded { flow, at_s: seconds(time) });
+            }
         }
-        Some(self.finish())
+        Ok(Some(self.finish()))
     }
 
     /// The head of link `index` reaches the far end.
@@ -150,6 +158,10 @@ impl Engine {
     #[inline]
     fn pump(&mut self, index: usize) {
         while let Some(packet) = self.flows[index].poll_send(self.now) {
+            if self.flows[index].in_flight() >= MAX_IN_FLIGHT {
+                self.unbounded = Some(index);
+                return;
+            }
             let first = self.flows[index].forward[0];
             self.transmit(first, packet);
         }
@@ -212,6 +224,9 @@ fn check(plan: &Plan) -> Result<(), PlanError> {
                 return Err(PlanError::NoSuchLink { flow, link, count });
             }
         }
+        if takes_no_time(plan, flow) {
+            return Err(PlanError::Instant { flow: flow.name.clone() });
+        }
         if flow.packets.payload_bytes() == 0 {
             return range(format!("flow `{}`: a packet must be larger than its header", flow.name));
         }
@@ -229,4 +244,12 @@ fn check(plan: &Plan) -> Result<(), PlanError> {
         }
     }
     Ok(())
+}
+
+/// Whether a packet and its ACK come round in no time, so that time would stand still.
+fn takes_no_time(plan: &Plan, flow: &FlowPlan) -> bool {
+    flow.forward.iter().chain(&flow.reverse).all(|link| {
+        let spec = &plan.links[*link as usize].spec;
+        spec.delay_ps == 0 && spec.capacity == Capacity::Unlimited
+    })
 }

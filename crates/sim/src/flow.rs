@@ -26,6 +26,7 @@ enum Ends {
 
 /// The parts of a plan that a running flow consults.
 pub(crate) struct FlowSpec {
+    pub(crate) name: String,
     pub(crate) stack: Stack,
     pub(crate) start: Picos,
     pub(crate) stop: Option<Picos>,
@@ -53,6 +54,7 @@ impl Flow {
     pub(crate) fn new(plan: FlowPlan, warmup: Picos, propagation: Picos) -> Self {
         Self {
             spec: FlowSpec {
+                name: plan.name,
                 stack: plan.stack,
                 start: plan.start_ps,
                 stop: plan.stop_ps,
@@ -200,12 +202,22 @@ impl Flow {
         }
     }
 
+    /// Packets in flight by the sender's account.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u64 {
+        match &self.ends {
+            Ends::Waiting(_) => 0,
+            Ends::Tcp(sender, _) => sender.in_flight(),
+            Ends::Datagram(sender, _) => sender.in_flight(),
+        }
+    }
+
     /// The host of a flow that has begun, and the packets it has in flight by its own account.
     pub(crate) fn host(&self) -> Option<(&Host, u64)> {
         match &self.ends {
             Ends::Waiting(_) => None,
-            Ends::Tcp(sender, _) => Some((&sender.host, sender.in_flight())),
-            Ends::Datagram(sender, _) => Some((&sender.host, sender.in_flight())),
+            Ends::Tcp(sender, _) => Some((&sender.host, self.in_flight())),
+            Ends::Datagram(sender, _) => Some((&sender.host, self.in_flight())),
         }
     }
 

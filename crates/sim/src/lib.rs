@@ -34,7 +34,8 @@ pub use plan::{
 /// Runs `plan` to its end.
 ///
 /// # Errors
-/// A plan that names a missing link, exceeds the engine's ranges, or pairs a controller with an endpoint that cannot host it.
+/// A plan that names a missing link, exceeds the engine's ranges, pairs a controller with an endpoint that cannot host it, or lets a
+/// window grow without bound.
 pub fn run(plan: Plan) -> Result<Outcome, PlanError> {
     let outcome = run_watched(plan, &mut |_| ControlFlow::Continue(()))?;
     Ok(outcome.expect("a watch that never breaks lets the run end"))
@@ -49,5 +50,5 @@ pub fn run_watched(
     plan: Plan,
     watch: &mut dyn FnMut(Picos) -> ControlFlow<()>,
 ) -> Result<Option<Outcome>, PlanError> {
-    Ok(engine::Engine::new(plan)?.run(watch))
+    engine::Engine::new(plan)?.run(watch)
 }

@@ -135,6 +135,10 @@ impl Default for DatagramOptions {
     }
 }
 
+/// Most packets that a flow may have in flight: 1 Tbit/s over 100 ms. More is no path but a mistake, and no machine has the
+/// memory for what comes next.
+pub const MAX_IN_FLIGHT: u64 = 1 << 23;
+
 /// A plan that cannot run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
@@ -161,6 +165,24 @@ pub enum PlanError {
         missing: String,
         /// The endpoint.
         stack: &'static str,
+    },
+    /// Neither capacity nor delay on the way there and back: time would stand still.
+    #[error(
+        "flow `{flow}`: no link of its path has a capacity or a delay, so its packets would take no time at all"
+    )]
+    Instant {
+        /// The flow.
+        flow: String,
+    },
+    /// Found while running: the window outgrew every memory.
+    #[error(
+        "flow `{flow}` had {MAX_IN_FLIGHT} packets in flight at {at_s} s: nothing on its path limits it"
+    )]
+    Unbounded {
+        /// The flow.
+        flow: String,
+        /// When, s.
+        at_s: f64,
     },
     /// A number outside what the engine represents.
     #[error("{0}")]

@@ -166,3 +166,13 @@ fn what_a_host_cannot_give_is_refused_by_name() {
         "controller `test` of flow `flow` needs int, one-way-delay, which the tcp endpoint does not provide"
     );
 }
+
+#[test]
+fn a_path_that_takes_no_time_and_a_window_without_bound_are_refused() {
+    let flow = || tcp(registered("reno", None, &[]));
+    let error = |ms| run(plan(vec![delay(ms), delay(ms)], vec![flow()], 1.0, 0.0)).unwrap_err();
+    assert_eq!(error(0.0), PlanError::Instant { flow: "flow".into() });
+    // Slow start doubles every 2 us: 2^23 packets after 23 round trips.
+    let PlanError::Unbounded { at_s, .. } = error(0.001) else { panic!("not unbounded") };
+    assert!(at_s < 1e-3);
+}
