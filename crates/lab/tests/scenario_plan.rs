@@ -96,6 +96,12 @@ fn impairments_reach_the_right_direction() {
     // 1 % and 10 % of 40 ms.
     assert_eq!((noise.mean_ps, noise.max_ps), (400 * PS_PER_US, 4 * PS_PER_MS));
     assert!(noise.reorder);
+    let every = "loss = { kind = \"periodic\", every = 1000 }";
+    let text = format!(
+        "duration = \"1 s\"\n[link]\nrate = \"1 Mbit/s\"\nrtt = \"1 ms\"\nbuffer = \"9 packets\"\n{every}\n[[flows]]\ncontroller = \"window\""
+    );
+    let periodic = Scenario::parse(&text, "test.toml", Path::new("."), &[]).unwrap();
+    assert_eq!(periodic.plan(None).unwrap().links[0].spec.loss, Some(LossModel::Periodic(1000)));
     let bursts = LossModel::GilbertElliott { p: 0.01, r: 0.5, loss_bad: 1.0, loss_good: 0.0 };
     assert_eq!(reverse.loss, Some(bursts));
     assert!(plan.links[1].recorded, "a reverse link with loss is recorded");

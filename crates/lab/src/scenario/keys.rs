@@ -478,6 +478,7 @@ static LOSSES: Variants = Variants {
     name: "loss",
     list: &[
         Variant { name: "bernoulli", table: &BERNOULLI },
+        Variant { name: "periodic", table: &PERIODIC },
         Variant { name: "gilbert-elliott", table: &GILBERT_ELLIOTT },
     ],
     unavailable: &[],
@@ -491,6 +492,17 @@ static BERNOULLI: Table = Table {
         Kind::Probability { max: 0.99 },
         Required,
         "Probability that a packet is lost.",
+    )],
+    exclusive: &[],
+};
+static PERIODIC: Table = Table {
+    name: "loss: periodic",
+    doc: "Every n-th packet: the loss that square-root laws are derived for.",
+    keys: &[key(
+        "every",
+        Kind::Whole { min: 1, max: 1 << 40 },
+        Required,
+        "Which packet of each series is lost, n.",
     )],
     exclusive: &[],
 };

@@ -177,6 +177,10 @@ fn loss(reader: &Reader<'_>) -> Result<Option<LossModel>, ScenarioError> {
     let Some((kind, table)) = reader.variant("loss", &empty)? else { return Ok(None) };
     Ok(Some(match kind {
         "bernoulli" => LossModel::Bernoulli(table.probability("probability")?),
+        "periodic" => {
+            let every = table.whole("every")?;
+            LossModel::Periodic(every.ok_or_else(|| table.error("every", "missing", ""))?)
+        }
         _ => LossModel::GilbertElliott {
             p: table.probability("p")?,
             r: table.probability("r")?,
