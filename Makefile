@@ -25,7 +25,8 @@ demo: ## Compare controllers on a variable link: a table here, an HTML report, t
 
 test: ## Build everything and run every test; the last lines say what was skipped and why
 	@scripts/setup.sh test
-	@cargo test $(WORKSPACE) --locked
+	@cargo test $(WORKSPACE) --locked 2>&1 | tee target/test.log
+	@grep -h ^SKIPPED target/test.log || echo "no Rust test was skipped"
 	@python -m pytest
 
 build: ## Build the package, optimised, into .venv

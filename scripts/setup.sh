@@ -3,7 +3,7 @@
 # Does only what is missing, so a second call takes well under a second.
 #
 #   scripts/setup.sh run     what `paceline` needs
-#   scripts/setup.sh test    that, and what some tests need (chromium)
+#   scripts/setup.sh test    that, and what some tests need (chromium, clang)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -45,6 +45,7 @@ missing_optional_packages() {
     [ "$purpose" = test ] || return 0
     command -v chromium >/dev/null || command -v chromium-browser >/dev/null ||
         command -v google-chrome >/dev/null || echo chromium
+    command -v clang >/dev/null || echo clang
 }
 
 install_packages() {
