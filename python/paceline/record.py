@@ -38,7 +38,9 @@ class Run:
         self.directory = Path(directory)
         if temporary is not None:
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
-        self.manifest: dict[str, Any] = _read_manifest(self.directory)
+        self.manifest: dict[str, Any] = read_manifest(self.directory)
+        if not isinstance(self.manifest.get("result"), Mapping):
+            raise InputError(f"{self.directory / 'manifest.json'}: no object under the key `result`")
 
     @property
     def result(self) -> dict[str, Any]:
@@ -107,7 +109,12 @@ def load(directory: str | PathLike[str]) -> Run:
     return Run(directory)
 
 
-def _read_manifest(directory: Path) -> dict[str, Any]:
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """The manifest of a record.
+
+    Raises:
+        InputError: the directory is not a record, or one of another format.
+    """
     path = directory / "manifest.json"
     if not directory.is_dir():
         raise InputError(f"{directory}: no such directory")
@@ -122,10 +129,13 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
     if not isinstance(manifest, Mapping):
         raise InputError(f"{path}: expected one JSON object, found {type(manifest).__name__}")
     if manifest.get("format") != FORMAT:
-        raise InputError(f'{path}: key `format` is {json.dumps(manifest.get("format"))}; expected "{FORMAT}"')
+        raise InputError(f'{path}: key `format` is {_shown(manifest.get("format"))}; expected "{FORMAT}"')
     version = manifest.get("format_version")
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= FORMAT_VERSION:
-        raise InputError(f"{path}: record format {json.dumps(version)}; this version reads up to {FORMAT_VERSION}")
-    if not isinstance(manifest.get("result"), Mapping):
-        raise InputError(f"{path}: no object under the key `result`")
+        raise InputError(f"{path}: record format {_shown(version)}; this version reads up to {FORMAT_VERSION}")
     return dict(manifest)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"

@@ -27,12 +27,16 @@ fn overrides(name: &str, text: &str) -> Vec<String> {
     overrides
 }
 
-/// The contest's traces from `PACELINE_TRACES`, or a stand-in of 12 Mbit/s for each.
+/// The contest's traces from `PACELINE_TRACES` or `shared/traces` in a folder above, or a stand-in of 12 Mbit/s for each.
 fn contest_traces() -> [String; 2] {
-    let named = std::env::var_os("PACELINE_TRACES").map(PathBuf::from);
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let found = || above.map(|folder| folder.join("shared/traces")).find(|folder| folder.is_dir());
+    let named = std::env::var_os("PACELINE_TRACES").map(PathBuf::from).or_else(found);
     let named = named.filter(|folder| folder.join("Verizon-LTE-short.down").is_file());
     let folder = named.unwrap_or_else(|| {
-        skip("PACELINE_TRACES names no traces; checked with a constant one");
+        skip(
+            "no cellular traces (PACELINE_TRACES names their folder); checked with a constant one",
+        );
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         for end in ["down", "up"] {
             let path = folder.join(format!("Verizon-LTE-short.{end}"));

@@ -197,7 +197,7 @@ impl Host {
         self.reread();
     }
 
-    /// RTT and rate sample of an ACK, before losses are looked for; returns the sample and the RTT, ns.
+    /// RTT and rate sample of an ACK, taken before losses are looked for.
     pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts) -> AckSample {
         let rtt_ns = facts.newest.map_or(0, |stamp| self.clock_ns(now) - stamp.sent_ns);
         let now_ns = self.tell_ns(now);

@@ -5,7 +5,6 @@ Out: :class:`Run`. Whatever a world did not measure is absent here too: ``None``
 cannot be understood at all is an error, and it names the file.
 """
 
-import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -18,9 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from paceline._native import InputError
+from paceline.record import read_manifest
+
 #: What a manifest calls itself, and the newest version of it that this module reads.
-FORMAT = "paceline-record"
-FORMAT_VERSION = 1
 
 #: Columns of ``series.parquet`` that every controller shares; all others are what a controller chose to show. Counts are
 #: running totals.
@@ -201,31 +201,10 @@ def _load_one(directory: Path) -> Run:
 
 
 def _manifest(directory: Path) -> dict[str, Any]:
-    path = directory / "manifest.json"
-    if not directory.is_dir():
-        raise RecordError(f"{directory}: no such directory")
     try:
-        manifest = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise RecordError(f"{directory}: no manifest.json in it, so it is not a record of a run") from None
-    except OSError as error:
-        raise RecordError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"{path}: not JSON: {error}") from None
-    if not isinstance(manifest, dict):
-        raise RecordError(f"{path}: expected one JSON object, found {type(manifest).__name__}")
-    if manifest.get("format") != FORMAT:
-        raise RecordError(f"{path}: key `format` is {_shown(manifest, 'format')}, not {json.dumps(FORMAT)}")
-    version = manifest.get("format_version")
-    if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
-        found = _shown(manifest, "format_version")
-        raise RecordError(f"{path}: key `format_version` is {found}; this version of Paceline reads 1 to {FORMAT_VERSION}")
-    return manifest
-
-
-def _shown(manifest: Mapping[str, Any], key: str) -> str:
-    text = json.dumps(manifest.get(key))
-    return text if len(text) <= 40 else f"{text[:39]}…"
+        return read_manifest(directory)
+    except InputError as error:
+        raise RecordError(str(error)) from None
 
 
 def _sources(summaries: object, samples: Mapping[str, Samples], kind: str) -> list[tuple[str, Summary, Samples]]:

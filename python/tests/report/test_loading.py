@@ -91,11 +91,11 @@ def test_flows_named_by_number_are_read(tmp_path):
         ("\x00\xff", "manifest.json: not JSON: "),
         ("[" * 100_000, "manifest.json: not JSON: "),
         ("[]", "manifest.json: expected one JSON object, found list"),
-        ("{}", 'key `format` is null, not "paceline-record"'),
+        ("{}", 'key `format` is null; expected "paceline-record"'),
         ('{"format": 1}', "key `format` is 1"),
-        ('{"format": "paceline-record"}', "key `format_version` is null"),
-        ('{"format": "paceline-record", "format_version": 2}', "is 2; this version of Paceline reads 1 to 1"),
-        ('{"format": "paceline-record", "format_version": true}', "key `format_version` is true"),
+        ('{"format": "paceline-record"}', "record format null"),
+        ('{"format": "paceline-record", "format_version": 2}', "record format 2; this version reads up to 1"),
+        ('{"format": "paceline-record", "format_version": true}', "record format true"),
     ],
 )
 def test_what_is_no_record_is_refused(tmp_path, content, complaint):
