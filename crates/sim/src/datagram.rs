@@ -196,7 +196,7 @@ impl DatagramSender {
         }
         let packet = self.transfer.data(seq, 0);
         let bytes = u64::from(packet.bytes);
-        if self.options.blocking && self.host.is_paced() {
+        if self.options.blocking && self.host.pacing_bytes_per_s().is_some() {
             // usleep() takes whole microseconds.
             let gap = self.host.pacing_gap(bytes) / PS_PER_US * PS_PER_US;
             self.asleep_until = now.saturating_add(gap).saturating_add(self.options.overhead_ps);

@@ -210,6 +210,11 @@ fn check(plan: &Plan) -> Result<(), PlanError> {
     if plan.sample_ps == 0 || plan.duration_ps == 0 || plan.warmup_ps >= plan.duration_ps {
         return range("duration, sample interval and duration - warmup must be above 0".into());
     }
+    for link in &plan.links {
+        if let Err(error) = link.spec.check() {
+            return range(format!("link `{}`: {error}", link.name));
+        }
+    }
     for flow in &plan.flows {
         for path in [&flow.forward, &flow.reverse] {
             if path.is_empty() || path.len() > usize::from(u8::MAX) {

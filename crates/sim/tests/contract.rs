@@ -168,6 +168,14 @@ fn what_a_host_cannot_give_is_refused_by_name() {
 }
 
 #[test]
+fn a_link_out_of_range_is_refused_by_name() {
+    let lossy = paceline_net::LinkSpec { loss: Some(LossModel::Bernoulli(1.5)), ..delay(1.0) };
+    let flow = tcp(registered("window", None, &[]));
+    let error = run(plan(vec![lossy, delay(1.0)], vec![flow], 1.0, 0.0)).unwrap_err();
+    assert!(error.to_string().starts_with("link `link-0`: loss"), "{error}");
+}
+
+#[test]
 fn a_path_that_takes_no_time_and_a_window_without_bound_are_refused() {
     let flow = || tcp(registered("reno", None, &[]));
     let error = |ms| run(plan(vec![delay(ms), delay(ms)], vec![flow()], 1.0, 0.0)).unwrap_err();

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use paceline_cc::{Ack, Control, Controller, Loss, Needs, PathInfo, Sent, Timeout};
 use paceline_net::{LossModel, PS_PER_S};
-use paceline_sim::{DatagramOptions, PacketSizes, Stack};
+use paceline_sim::{DatagramOptions, PacketSizes, Stack, TcpOptions};
 
 /// Reno's mean window is sqrt(3/2)/sqrt(p) packets (algorithms: 1.2247/sqrt(p)). On a path of constant RTT the mean window is
 /// throughput times RTT.
@@ -112,12 +112,18 @@ fn a_finite_transfer_completes_with_every_byte() {
 }
 
 #[test]
-fn a_cap_is_kept() {
-    let links = vec![bottleneck(100e6, 10.0, 200), delay(10.0)];
-    let mut flow = tcp(registered("window", None, &[("packets", 500.0)]));
-    flow.cap_bytes_per_s = Some(2_500_000);
-    let outcome = run_checked(plan(links, vec![flow], 20.0, 2.0));
-    assert_near(outcome.flows[0].throughput_bps, 20e6, 1e-3);
+fn a_cap_is_kept_by_every_host() {
+    let blocking = DatagramOptions { blocking: true, ..DatagramOptions::default() };
+    let ideal = DatagramOptions::default();
+    let tcp_host = Stack::Tcp(TcpOptions::default());
+    for stack in [tcp_host, Stack::Datagram(ideal), Stack::Datagram(blocking)] {
+        let links = vec![bottleneck(100e6, 10.0, 200), delay(10.0)];
+        let mut flow = tcp(registered("window", None, &[("packets", 500.0)]));
+        flow.stack = stack;
+        flow.cap_bytes_per_s = Some(2_500_000);
+        let outcome = run_checked(plan(links, vec![flow], 20.0, 2.0));
+        assert_near(outcome.flows[0].throughput_bps, 20e6, 1e-3);
+    }
 }
 
 #[test]
