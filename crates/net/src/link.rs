@@ -183,7 +183,7 @@ impl LinkSpec {
     }
 
     /// Whether packets arrive in the order they entered.
-    fn keeps_order(&self) -> bool {
+    pub fn keeps_order(&self) -> bool {
         let jitter = self.jitter.is_some_and(|j| j.reorder && j.mean_ps > 0 && j.max_ps > 0);
         let held_back = self.reorder.is_some_and(|r| r.probability > 0.0 && r.extra_ps > 0);
         !jitter && !held_back
@@ -198,7 +198,6 @@ pub struct Link {
     delivery: Delivery,
     /// Absent on most links, and then not worth the space.
     loss: Option<Box<Loss>>,
-    keeps_order: bool,
 }
 
 impl Link {
@@ -206,7 +205,6 @@ impl Link {
     /// reordering.
     pub fn new(spec: LinkSpec, seed: u64, stream: u64) -> Self {
         Self {
-            keeps_order: spec.keeps_order(),
             service: Service::new(spec.capacity),
             waiting: Waiting::new(spec.buffer),
             delivery: Delivery::new(spec.delay_ps, spec.jitter, spec.reorder, seed, stream),
@@ -229,7 +227,8 @@ impl Link {
     /// serves its first byte, so a limit of no packets refuses everything there; at a constant rate such a link serves
     /// what it finds it idle.
     ///
-    /// Times beyond [`Picos::MAX`] (213 days) stay there.
+    /// A passage takes at least 1 ps, also over a link without capacity or delay: cause and effect never share a moment, so
+    /// that things of one moment can be handled apart. Times beyond [`Picos::MAX`] (213 days) stay there.
     #[inline]
     pub fn enqueue(&mut self, now: Picos, bytes: u32) -> Verdict {
         if let Some(loss) = &mut self.loss
@@ -263,7 +262,8 @@ impl Link {
                 departs
             }
         };
-        Verdict::Pass { departs, arrives: self.delivery.arrival(departs) }
+        let arrives = self.delivery.arrival(departs).max(now.saturating_add(1));
+        Verdict::Pass { departs, arrives }
     }
 
     /// What waits at `now`, which must not be before the last arrival, nor a later arrival before it.
@@ -280,11 +280,6 @@ impl Link {
             Service::Constant(service) => Some(service.offered_bytes(from, to)),
             Service::Trace(service) => Some(service.offered_bytes(from, to)),
         }
-    }
-
-    /// Whether packets arrive in the order they entered.
-    pub fn keeps_order(&self) -> bool {
-        self.keeps_order
     }
 
     /// Propagation delay, ps.

@@ -11,7 +11,7 @@ use paceline_net::{PS_PER_NS, PS_PER_US, Picos};
 
 use crate::events::NEVER;
 use crate::host::{AckFacts, Host};
-use crate::meter::FlowMeter;
+use crate::meter::RttMeter;
 use crate::packet::{Packet, expand};
 use crate::plan::DatagramOptions;
 use crate::ring::SeqRing;
@@ -20,17 +20,11 @@ use crate::transfer::Transfer;
 /// Stamps kept of packets below the highest acknowledged, so that a reordered ACK still gives an RTT sample.
 const LATE_ACKS: u64 = 64;
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Sending {
-    stamp: SendStamp,
-    sent: Picos,
-}
-
 pub(crate) struct DatagramSender {
     pub(crate) host: Host,
     options: DatagramOptions,
     transfer: Transfer,
-    sendings: SeqRing<Sending>,
+    sendings: SeqRing<SendStamp>,
     /// One past the highest packet acknowledged.
     acked_to: u64,
     /// Packets the receiver has reported missing.
@@ -40,8 +34,9 @@ pub(crate) struct DatagramSender {
     /// ACKs that the host has not looked at yet, and when they came. The host can look `overhead_ps` later, but the
     /// socket has stamped them on arrival, and that is the time that counts for the RTT.
     inbox: VecDeque<(Picos, Packet)>,
-    /// The blocking host sleeps until then.
+    /// The blocking host sleeps until then, if `sleeps`.
     asleep_until: Picos,
+    sleeps: bool,
     /// When the silence began that the timeout measures.
     quiet_since: Picos,
     expiries: u32,
@@ -63,6 +58,7 @@ impl DatagramSender {
             episode_until: 0,
             inbox: VecDeque::new(),
             asleep_until: 0,
+            sleeps: false,
             quiet_since: 0,
             expiries: 0,
             probe: false,
@@ -73,11 +69,6 @@ impl DatagramSender {
 
     pub(crate) fn in_flight(&self) -> u64 {
         self.sendings.next() - self.acked_to
-    }
-
-    /// When the packet was sent, if that is still known.
-    pub(crate) fn sent(&self, packet: &Packet) -> Option<Picos> {
-        self.sendings.get(expand(self.sendings.next(), packet.seq)).map(|s| s.sent)
     }
 
     pub(crate) fn is_complete(&self) -> bool {
@@ -100,14 +91,15 @@ impl DatagramSender {
     }
 
     /// The next packet to send now, if any. Takes in the ACKs that the host looks at on the way.
-    pub(crate) fn poll_send(&mut self, now: Picos, meter: &mut FlowMeter) -> Option<Packet> {
+    pub(crate) fn poll_send(&mut self, now: Picos, meter: &mut RttMeter) -> Option<Packet> {
         if !self.options.blocking {
             while self.take_ack(now, meter) {}
             return self.try_send(now);
         }
         // The contest's loop: fill the window first, sleeping after each packet; only then look at one ACK.
         loop {
-            if now < self.asleep_until {
+            self.sleeps = now < self.asleep_until;
+            if self.sleeps {
                 return None;
             }
             if let Some(packet) = self.try_send(now) {
@@ -119,7 +111,7 @@ impl DatagramSender {
         }
     }
 
-    fn take_ack(&mut self, now: Picos, meter: &mut FlowMeter) -> bool {
+    fn take_ack(&mut self, now: Picos, meter: &mut RttMeter) -> bool {
         if self.inbox_due() > now {
             return false;
         }
@@ -134,22 +126,22 @@ impl DatagramSender {
         self.inbox.front().map_or(NEVER, |(arrived, _)| arrived + self.options.overhead_ps)
     }
 
-    fn handle_ack(&mut self, now: Picos, packet: &Packet, meter: &mut FlowMeter) {
+    fn handle_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) {
         let seq = expand(self.sendings.next(), packet.seq);
         self.expiries = 0;
-        let Some(sending) = self.sendings.get(seq).copied() else { return };
+        let Some(stamp) = self.sendings.get(seq).copied() else { return };
         let prior_in_flight = self.in_flight();
         let limited = seq < self.limited_until;
         self.acked_to = self.acked_to.max(seq + 1);
         let facts = AckFacts {
             acked_packets: 1,
             prior_in_flight,
-            newest: Some(sending.stamp),
+            newest: Some(stamp),
             flags: AckSample::CUMULATIVE | if limited { AckSample::CWND_LIMITED } else { 0 },
         };
         let mut sample = self.host.sample(now, &facts);
         meter.on_rtt(now, sample.rtt_ns);
-        let lost = expand(self.lost, packet.ack);
+        let lost = expand(self.lost, packet.acknowledged().0);
         if lost > self.lost {
             let newly = (lost - self.lost) as u32;
             self.lost = lost;
@@ -157,7 +149,7 @@ impl DatagramSender {
             if starts {
                 self.episode_until = self.sendings.next();
             }
-            let newest_ns = self.sendings.get(seq.wrapping_sub(1)).map_or(0, |s| s.stamp.sent_ns);
+            let newest_ns = self.sendings.get(seq.wrapping_sub(1)).map_or(0, |stamp| stamp.sent_ns);
             self.host.on_loss(now, newly, newest_ns, self.in_flight(), starts);
         }
         if seq < self.episode_until {
@@ -194,7 +186,7 @@ impl DatagramSender {
         if self.options.blocking || in_flight == 0 {
             self.quiet_since = now;
         }
-        let packet = self.transfer.data(seq, 0);
+        let packet = self.transfer.data(seq, now);
         let bytes = u64::from(packet.bytes);
         if self.options.blocking && self.host.pacing_bytes_per_s().is_some() {
             // usleep() takes whole microseconds.
@@ -203,7 +195,7 @@ impl DatagramSender {
             self.quiet_since = self.asleep_until;
         }
         let stamp = self.host.on_send(now, bytes, in_flight, false);
-        self.sendings.push(Sending { stamp, sent: now });
+        self.sendings.push(stamp);
         packet
     }
 
@@ -219,11 +211,11 @@ impl DatagramSender {
     }
 
     /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without a packet arriving.
-    pub(crate) fn deadline(&self, now: Picos) -> Picos {
+    pub(crate) fn deadline(&self) -> Picos {
         let awake = self.asleep_until;
         let inbox = self.inbox_due().max(awake);
         let pacer = if self.waits_for_pacer { self.host.departure() } else { NEVER };
-        let asleep = if awake > now { awake } else { NEVER };
+        let asleep = if self.sleeps { awake } else { NEVER };
         inbox.min(pacer).min(asleep).min(self.timeout_at().max(awake)).min(self.host.timer())
     }
 }
@@ -247,12 +239,7 @@ impl DatagramReceiver {
         } else {
             self.missing = self.missing.saturating_sub(1);
         }
-        let ack = Packet {
-            ack: self.missing as u32,
-            flags: packet.flags | Packet::ACK,
-            hop: 0,
-            ..*packet
-        };
+        let ack = packet.acknowledging(self.missing, (0, 0), 0);
         self.outbox.push_back((now + overhead_ps, ack));
     }
 

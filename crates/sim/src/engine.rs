@@ -1,67 +1,68 @@
 //! The event loop.
 //!
-//! A packet crosses a link in one step: `paceline_net` computes at once when it will arrive, and the link keeps it in a
-//! queue of arrivals of which only the head is a pending event. What happens at the ends is the flow's business (sans-I/O:
-//! the loop hands in packets and times, and polls for packets to send).
+//! Junctions are worked on one at a time, each as far ahead as nothing that happens elsewhere can still reach it: a link's delay
+//! is so much time in which two junctions cannot disturb each other. So a junction takes a whole batch of arrivals in one go, in
+//! the order of their times, and the set of what is pending holds junctions, not packets. What happens at the ends is the
+//! flow's business (sans-I/O: the loop hands in packets and times, and polls for packets to send).
+//!
+//! Order within a junction: time; then arrivals before timers; arrivals by lane, timers by sender, then receiver. Between
+//! junctions none is needed, because nothing takes effect elsewhere in the same moment.
 
 use std::ops::ControlFlow;
 
-use paceline_net::{Capacity, Link, Picos, Verdict};
+use paceline_net::{Capacity, Picos};
 
-use crate::events::{Actor, Events, NEVER};
-use crate::flow::{Flow, PROVIDES};
+use crate::events::Entry;
+use crate::flow::{Flows, PROVIDES};
 use crate::link_meter::LinkMeter;
+use crate::network::Network;
 use crate::outcome::{EngineStats, Outcome};
 use crate::packet::Packet;
 use crate::plan::{FlowPlan, MAX_IN_FLIGHT, Plan, PlanError, Stack};
 use crate::recorder::Recorder;
+use crate::route::Routes;
 use crate::series::seconds;
-use crate::transit::RunningLink;
 
 pub(crate) struct Engine {
-    now: Picos,
     end: Picos,
-    seed: u64,
-    events: Events,
-    links: Vec<RunningLink>,
-    flows: Vec<Flow>,
+    network: Network,
+    flows: Flows,
     recorder: Recorder,
     handled: u64,
-    /// The flow whose window outgrew [`MAX_IN_FLIGHT`].
-    unbounded: Option<usize>,
+    delivered: u64,
+    /// Arrivals of the batch at hand.
+    order: Vec<u64>,
+    /// The flow whose window outgrew [`MAX_IN_FLIGHT`], and when.
+    unbounded: Option<(usize, Picos)>,
 }
 
 impl Engine {
     pub(crate) fn new(plan: Plan) -> Result<Self, PlanError> {
         check(&plan)?;
         let Plan { links, flows, duration_ps, warmup_ps, sample_ps, seed } = plan;
-        let links: Vec<RunningLink> = links
-            .into_iter()
-            .enumerate()
-            .map(|(index, link)| {
-                let model = Link::new(link.spec, seed, index as u64);
-                let meter = link
-                    .recorded
-                    .then(|| LinkMeter::new(link.name, warmup_ps, duration_ps, sample_ps));
-                RunningLink::new(model, meter)
-            })
-            .collect();
-        let flows: Vec<Flow> = flows
-            .into_iter()
-            .map(|flow| {
-                let propagation =
-                    flow.forward.iter().map(|l| links[*l as usize].model.delay_ps()).sum();
-                Flow::new(flow, warmup_ps, propagation)
-            })
-            .collect();
-        let mut events = Events::new(links.len() + 2 * flows.len() + 1);
-        for (index, flow) in flows.iter().enumerate() {
-            events.arm((links.len() + index) as Actor, flow.spec.start);
+        let specs: Vec<_> = links.iter().map(|link| (&link.spec, link.recorded)).collect();
+        let paths: Vec<_> = flows.iter().map(|flow| [&*flow.forward, &*flow.reverse]).collect();
+        let routes = Routes::new(&specs, &paths);
+        let homes: Vec<u32> = flows.iter().map(|flow| routes.junction(flow.forward[0])).collect();
+        let flows = Flows::new(flows, warmup_ps, seed, |link| links[link as usize].spec.delay_ps);
+        let mut network = Network::new(links, routes, seed, |name| {
+            LinkMeter::new(name, warmup_ps, duration_ps, sample_ps)
+        });
+        for (id, (home, spec)) in (0..).zip(homes.into_iter().zip(&flows.specs)) {
+            network.set_timer(home, Entry { time: spec.start, id });
         }
-        events.arm((links.len() + 2 * flows.len()) as Actor, sample_ps);
+        network.settle_all();
         let recorder = Recorder::new(&flows, warmup_ps, duration_ps, sample_ps);
-        let (end, now) = (duration_ps, 0);
-        Ok(Self { now, end, seed, events, links, flows, recorder, handled: 0, unbounded: None })
+        Ok(Self {
+            end: duration_ps,
+            network,
+            flows,
+            recorder,
+            handled: 0,
+            delivered: 0,
+            order: Vec::new(),
+            unbounded: None,
+        })
     }
 
     /// Runs to the end, or until `watch` breaks at one of the samples: then there is no outcome.
@@ -69,138 +70,148 @@ impl Engine {
         mut self,
         watch: &mut dyn FnMut(Picos) -> ControlFlow<()>,
     ) -> Result<Option<Outcome>, PlanError> {
-        let (senders, receivers) = (self.links.len(), self.links.len() + self.flows.len());
-        let recorder = receivers + self.flows.len();
-        while let Some((time, actor)) = self.events.next(self.end) {
-            debug_assert!(time >= self.now, "time went back");
-            self.now = time;
+        let mut sample = self.recorder.interval();
+        loop {
+            let until = sample.min(self.end);
+            while let Some(due) = self.network.schedule.next(until) {
+                let limit = self.network.horizon(due.id, due.time).min(until + 1);
+                self.work(due.id, due.time, limit);
+                if let Some((flow, time)) = self.unbounded {
+                    let flow = self.flows.specs[flow].name.to_string();
+                    return Err(PlanError::Unbounded { flow, at_s: seconds(time) });
+                }
+            }
+            if sample > self.end {
+                return Ok(Some(self.finish()));
+            }
             self.handled += 1;
-            let actor = actor as usize;
-            if actor < senders {
-                self.on_arrival(actor);
-            } else if actor < receivers {
-                let flow = actor - senders;
-                self.flows[flow].on_sender_timer(time, flow as u32, self.seed);
-                self.pump(flow);
-            } else if actor < recorder {
-                self.pump_receiver(actor - receivers);
-            } else {
-                self.recorder.sample(time, &mut self.flows, &mut self.links);
-                self.events.arm(actor as Actor, time + self.recorder.interval());
-                if watch(time).is_break() {
-                    return Ok(None);
-                }
+            self.recorder.sample(sample, &mut self.flows, self.network.links());
+            if watch(sample).is_break() {
+                return Ok(None);
             }
-            if let Some(flow) = self.unbounded {
-                let flow = self.flows[flow].spec.name.clone();
-                return Err(PlanError::Unbounded { flow, at_s: seconds(time) });
-            }
+            sample = sample.saturating_add(self.recorder.interval());
         }
-        Ok(Some(self.finish()))
     }
 
-    /// The head of link `index` reaches the far end.
+    /// Handles all that happens at `junction` before `limit`. Nothing does before `now`.
+    fn work(&mut self, junction: u32, now: Picos, limit: Picos) {
+        let mut order = std::mem::take(&mut self.order);
+        self.network.arrivals(junction, now, limit, &mut order);
+        for &entry in &order {
+            let (time, lane) = Network::arrival(entry, now);
+            self.run_timers(junction, time);
+            if let Some(packet) = self.network.take(junction, lane) {
+                self.on_arrival(junction, time, packet);
+            }
+        }
+        self.run_timers(junction, limit);
+        self.handled += order.len() as u64;
+        self.order = order;
+        self.network.settle(junction, limit);
+    }
+
+    /// Runs the timers of `junction` that expire before `limit`.
     #[inline]
-    fn on_arrival(&mut self, index: usize) {
-        let link = &mut self.links[index];
-        let Some(mut packet) = link.on_the_way.pop() else { return };
-        let next = link.on_the_way.due();
-        if next != NEVER {
-            self.events.arm(index as Actor, next);
+    fn run_timers(&mut self, junction: u32, limit: Picos) {
+        while let Some(timer) = self.network.expired(junction, limit) {
+            self.handled += 1;
+            self.on_timer(junction, timer);
         }
-        packet.hop += 1;
-        let flow = &mut self.flows[packet.flow as usize];
-        let path = if packet.is_ack() { &flow.reverse } else { &flow.forward };
-        if let Some(&hop) = path.get(packet.hop as usize) {
-            return self.transmit(hop, packet);
-        }
-        let index = packet.flow as usize;
-        if packet.is_ack() {
-            flow.on_ack(self.now, &packet);
-            self.pump(index);
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, junction: u32, now: Picos, packet: Packet) {
+        let flow = packet.flow as usize;
+        if packet.hop != Packet::AT_END {
+            self.transmit(junction, now, packet);
+        } else if packet.is_ack() {
+            if let Some(sender) = &mut self.flows.senders[flow] {
+                sender.on_ack(now, &packet);
+                self.pump(junction, now, flow);
+            }
         } else {
-            if packet.is_data() {
-                self.recorder.delivered += 1;
+            self.delivered += u64::from(packet.is_data());
+            if let Some(ack) = self.flows.receiver(flow).on_packet(now, &packet) {
+                self.transmit(junction, now, ack);
             }
-            if let Some(ack) = flow.on_data(self.now, &packet) {
-                let first = flow.reverse[0];
-                self.transmit(first, ack);
-            }
-            self.arm_receiver(index);
+            self.arm_receiver(junction, now, flow);
         }
     }
 
-    /// Puts `packet` on a link.
-    #[inline]
-    fn transmit(&mut self, index: u32, packet: Packet) {
-        let link = &mut self.links[index as usize];
-        match link.model.enqueue(self.now, u32::from(packet.bytes)) {
-            Verdict::Pass { departs, arrives } => {
-                if let Some(meter) = &mut link.meter {
-                    meter.on_departure(self.now, departs, packet.bytes);
-                }
-                link.on_the_way.push(arrives, packet);
-                // Behind another packet this is a no-op: the head is already armed, and not later.
-                self.events.arm(index, arrives);
+    #[cold]
+    fn on_timer(&mut self, junction: u32, timer: Entry) {
+        let (now, flow) = (timer.time, timer.id as usize);
+        if let Some(flow) = flow.checked_sub(self.flows.len()) {
+            while let Some(ack) = self.flows.receiver(flow).wake(now) {
+                self.transmit(junction, now, ack);
             }
-            Verdict::Drop(_) => {
-                if let Some(meter) = &mut link.meter {
-                    meter.drops += 1;
-                }
-                if packet.is_data() {
-                    self.flows[packet.flow as usize].meter.dropped_packets += 1;
-                }
+            return self.arm_receiver(junction, now, flow);
+        }
+        let due = match &mut self.flows.senders[flow] {
+            Some(sender) => sender.wake(now),
+            None => {
+                self.flows.begin(flow, now);
+                true
             }
+        };
+        if due {
+            self.pump(junction, now, flow);
+        } else {
+            self.arm_sender(junction, now, flow);
         }
     }
 
-    /// Sends what flow `index` may send now and arms its timer.
     #[inline]
-    fn pump(&mut self, index: usize) {
-        while let Some(packet) = self.flows[index].poll_send(self.now) {
-            if self.flows[index].in_flight() >= MAX_IN_FLIGHT {
-                self.unbounded = Some(index);
+    fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) {
+        if !self.network.transmit(junction, now, packet) && packet.is_data() {
+            self.flows.dropped[packet.flow as usize] += 1;
+        }
+    }
+
+    /// Sends what `flow` may send now and sets its timer.
+    #[inline]
+    fn pump(&mut self, junction: u32, now: Picos, flow: usize) {
+        let Some(sender) = &mut self.flows.senders[flow] else { return };
+        while let Some(packet) = sender.poll_send(now) {
+            if sender.in_flight() >= MAX_IN_FLIGHT {
+                self.unbounded = Some((flow, now));
                 return;
             }
-            let first = self.flows[index].forward[0];
-            self.transmit(first, packet);
+            if !self.network.transmit(junction, now, packet) && packet.is_data() {
+                self.flows.dropped[flow] += 1;
+            }
         }
-        let deadline = self.flows[index].sender_deadline(self.now);
-        if deadline != NEVER {
-            self.events.arm((self.links.len() + index) as Actor, deadline.max(self.now + 1));
-        }
-    }
-
-    fn pump_receiver(&mut self, index: usize) {
-        while let Some(ack) = self.flows[index].poll_receiver(self.now) {
-            let first = self.flows[index].reverse[0];
-            self.transmit(first, ack);
-        }
-        self.arm_receiver(index);
+        self.arm_sender(junction, now, flow);
     }
 
     #[inline]
-    fn arm_receiver(&mut self, index: usize) {
-        let deadline = self.flows[index].receiver_deadline();
-        if deadline != NEVER {
-            let actor = self.links.len() + self.flows.len() + index;
-            self.events.arm(actor as Actor, deadline.max(self.now + 1));
+    fn arm_sender(&mut self, junction: u32, now: Picos, flow: usize) {
+        let Some(sender) = &mut self.flows.senders[flow] else { return };
+        if let Some(time) = sender.alarm(now) {
+            self.network.set_timer(junction, Entry { time, id: flow as u32 });
+        }
+    }
+
+    #[inline]
+    fn arm_receiver(&mut self, junction: u32, now: Picos, flow: usize) {
+        if let Some(time) = self.flows.receiver(flow).alarm(now) {
+            let id = (self.flows.len() + flow) as u32;
+            self.network.set_timer(junction, Entry { time, id });
         }
     }
 
     fn finish(self) -> Outcome {
         let mut in_flight = vec![0; self.flows.len()];
-        for packet in self.links.iter().flat_map(|l| l.on_the_way.packets()) {
+        for packet in self.network.packets() {
             in_flight[packet.flow as usize] += u64::from(packet.is_data());
         }
         let engine = EngineStats {
             events: self.handled,
-            packets: self.recorder.delivered,
+            packets: self.delivered,
             cpu_s: 0.0,
-            bytes_per_flow: self.flows.iter().map(Flow::state_bytes).sum::<usize>() as f64
-                / self.flows.len().max(1) as f64,
+            bytes_per_flow: self.flows.state_bytes() as f64 / self.flows.len().max(1) as f64,
         };
-        self.recorder.finish(self.flows, self.links, &in_flight, engine)
+        self.recorder.finish(&self.flows, self.network.into_links(), &in_flight, engine)
     }
 }
 

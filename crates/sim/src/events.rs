@@ -1,84 +1,58 @@
-//! The event set: which actor acts next.
-//!
-//! An *actor* is whatever can have something due: a link (its head packet arrives), a sender, a receiver, the recorder.
-//! Each has at most one pending event that counts, so the set holds as many entries as there are busy links and flows, not
-//! as there are packets. Ties are broken by actor number, which makes the order a property of the scenario and not of
-//! insertion history.
+//! Ordered times: a heap of (time, id), and over it a schedule that knows for each id the one time that counts.
 
 use paceline_net::Picos;
 
 /// "Nothing due."
 pub(crate) const NEVER: Picos = Picos::MAX;
 
-/// An actor's place in the run: links first, then senders, receivers, the recorder.
-pub(crate) type Actor = u32;
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    time: Picos,
-    actor: Actor,
+/// A time and whose it is. Equal times go to the lowest id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry {
+    pub(crate) time: Picos,
+    pub(crate) id: u32,
 }
 
-/// Min-heap of (time, actor) with four children a node, and for each actor the one time that counts.
-///
-/// An earlier time may be set for an actor at any moment; its older entry then stays behind and is skipped when it surfaces.
-pub(crate) struct Events {
-    heap: Vec<Entry>,
-    due: Vec<Picos>,
-    /// The root was taken and not yet replaced: the next `arm` fills it without a full pop and push.
+/// Min-heap with four children a node.
+#[derive(Default)]
+pub(crate) struct Heap {
+    entries: Vec<Entry>,
+    /// The root was taken and not yet replaced: the next push fills it without a full pop and push.
     hole: bool,
 }
 
 const CHILDREN: usize = 4;
 
-impl Events {
-    pub(crate) fn new(actors: usize) -> Self {
-        Self { heap: Vec::with_capacity(actors + 1), due: vec![NEVER; actors], hole: false }
-    }
-
-    /// Makes `actor` act at `time`, unless it already acts at that time or before.
+impl Heap {
     #[inline]
-    pub(crate) fn arm(&mut self, actor: Actor, time: Picos) {
-        if time < self.due[actor as usize] {
-            self.due[actor as usize] = time;
-            self.push(Entry { time, actor });
-        }
-    }
-
-    /// Takes the next event not after `end`. The actor is no longer armed.
-    #[inline]
-    pub(crate) fn next(&mut self, end: Picos) -> Option<(Picos, Actor)> {
-        loop {
-            if self.hole {
-                self.close_hole();
-            }
-            let top = *self.heap.first()?;
-            if top.time > end {
-                return None;
-            }
-            self.hole = true;
-            let due = &mut self.due[top.actor as usize];
-            if *due == top.time {
-                *due = NEVER;
-                return Some((top.time, top.actor));
-            }
-        }
-    }
-
-    fn push(&mut self, entry: Entry) {
+    pub(crate) fn push(&mut self, entry: Entry) {
         if self.hole {
             self.hole = false;
             self.sift_down(entry);
         } else {
-            self.heap.push(entry);
-            self.sift_up(self.heap.len() - 1, entry);
+            self.entries.push(entry);
+            self.sift_up(self.entries.len() - 1, entry);
         }
+    }
+
+    /// The least entry.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Option<Entry> {
+        if self.hole {
+            self.close_hole();
+        }
+        self.entries.first().copied()
+    }
+
+    /// Takes away what [`Self::peek`] has just shown.
+    #[inline]
+    pub(crate) fn pop(&mut self) {
+        self.hole = !self.entries.is_empty();
     }
 
     fn close_hole(&mut self) {
         self.hole = false;
-        if let Some(last) = self.heap.pop()
-            && !self.heap.is_empty()
+        if let Some(last) = self.entries.pop()
+            && !self.entries.is_empty()
         {
             self.sift_down(last);
         }
@@ -88,19 +62,19 @@ impl Events {
     fn sift_up(&mut self, mut at: usize, entry: Entry) {
         while at > 0 {
             let parent = (at - 1) / CHILDREN;
-            if self.heap[parent] <= entry {
+            if self.entries[parent] <= entry {
                 break;
             }
-            self.heap[at] = self.heap[parent];
+            self.entries[at] = self.entries[parent];
             at = parent;
         }
-        self.heap[at] = entry;
+        self.entries[at] = entry;
     }
 
     /// Puts `entry` at the root, whose old content is void, and lets it sink.
     #[inline]
     fn sift_down(&mut self, entry: Entry) {
-        let len = self.heap.len();
+        let len = self.entries.len();
         let mut at = 0;
         loop {
             let first = at * CHILDREN + 1;
@@ -109,18 +83,72 @@ impl Events {
             }
             let mut least = first;
             for child in first + 1..(first + CHILDREN).min(len) {
-                if self.heap[child] < self.heap[least] {
+                if self.entries[child] < self.entries[least] {
                     least = child;
                 }
             }
-            if entry <= self.heap[least] {
+            if entry <= self.entries[least] {
                 break;
             }
-            self.heap[at] = self.heap[least];
+            self.entries[at] = self.entries[least];
             at = least;
         }
-        self.heap[at] = entry;
+        self.entries[at] = entry;
     }
+}
+
+/// For each of a fixed number of ids, when it is next due.
+///
+/// An earlier time may be set at any moment; the older entry then stays behind in the heap and is skipped when it surfaces.
+pub(crate) struct Schedule {
+    heap: Heap,
+    due: Vec<Picos>,
+}
+
+impl Schedule {
+    pub(crate) fn new(ids: usize) -> Self {
+        Self { heap: Heap::default(), due: vec![NEVER; ids] }
+    }
+
+    /// Makes `id` due at `time`, unless it already is at that time or before.
+    #[inline]
+    pub(crate) fn arm(&mut self, id: u32, time: Picos) {
+        if time < self.due[id as usize] {
+            self.due[id as usize] = time;
+            self.heap.push(Entry { time, id });
+        }
+    }
+
+    /// When `id` is due.
+    #[inline]
+    pub(crate) fn due(&self, id: u32) -> Picos {
+        self.due[id as usize]
+    }
+
+    /// Takes what is due first, if that is not after `end`. Its id is no longer armed.
+    #[inline]
+    pub(crate) fn next(&mut self, end: Picos) -> Option<Entry> {
+        loop {
+            let top = self.heap.peek().filter(|top| top.time <= end)?;
+            self.heap.pop();
+            let due = &mut self.due[top.id as usize];
+            if *due == top.time {
+                *due = NEVER;
+                return Some(top);
+            }
+        }
+    }
+}
+
+/// When to be called, for something with a `deadline` that is to be called at `armed` already: `None` if that is early enough.
+#[inline]
+pub(crate) fn alarm(armed: &mut Picos, deadline: Picos, now: Picos) -> Option<Picos> {
+    let time = deadline.max(now + 1);
+    let earlier = deadline != NEVER && time < *armed;
+    earlier.then(|| {
+        *armed = time;
+        time
+    })
 }
 
 #[cfg(test)]
@@ -130,45 +158,45 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn ties_go_to_the_lowest_actor() {
-        let mut events = Events::new(4);
-        for actor in [3, 1, 2, 0] {
-            events.arm(actor, 7);
+    fn ties_go_to_the_lowest_id() {
+        let mut schedule = Schedule::new(4);
+        for id in [3, 1, 2, 0] {
+            schedule.arm(id, 7);
         }
-        let order: Vec<_> = std::iter::from_fn(|| events.next(7)).map(|(_, a)| a).collect();
+        let order: Vec<_> = std::iter::from_fn(|| schedule.next(7)).map(|e| e.id).collect();
         assert_eq!(order, [0, 1, 2, 3]);
     }
 
     #[test]
     fn an_earlier_time_replaces_a_later_one_and_a_later_one_is_ignored() {
-        let mut events = Events::new(1);
-        events.arm(0, 10);
-        events.arm(0, 5);
-        events.arm(0, 8);
-        assert_eq!(events.next(100), Some((5, 0)));
-        assert_eq!(events.next(100), None);
+        let mut schedule = Schedule::new(1);
+        schedule.arm(0, 10);
+        schedule.arm(0, 5);
+        schedule.arm(0, 8);
+        assert_eq!(schedule.next(100), Some(Entry { time: 5, id: 0 }));
+        assert_eq!(schedule.next(100), None);
     }
 
     proptest! {
-        /// Against an ordered set: arm a random actor after each event, as the engine does.
+        /// Against an ordered set: arm a random id after each event, as the engine does.
         #[test]
         fn agrees_with_an_ordered_set(ops in prop::collection::vec((0u32..20, 0u64..50, any::<bool>()), 1..300)) {
-            let mut events = Events::new(20);
-            let mut model: BTreeSet<(Picos, Actor)> = BTreeSet::new();
+            let mut schedule = Schedule::new(20);
+            let mut model: BTreeSet<(Picos, u32)> = BTreeSet::new();
             let mut now = 0;
-            for (actor, ahead, take) in ops {
+            for (id, ahead, take) in ops {
                 let time = now + ahead;
-                let pending = model.iter().find(|(_, a)| *a == actor).copied();
+                let pending = model.iter().find(|(_, a)| *a == id).copied();
                 if pending.is_none_or(|(t, _)| time < t) {
                     if let Some(old) = pending {
                         model.remove(&old);
                     }
-                    model.insert((time, actor));
+                    model.insert((time, id));
                 }
-                events.arm(actor, time);
+                schedule.arm(id, time);
                 if take {
                     let expected = model.pop_first();
-                    prop_assert_eq!(events.next(NEVER - 1), expected);
+                    prop_assert_eq!(schedule.next(NEVER - 1).map(|e| (e.time, e.id)), expected);
                     now = expected.map_or(now, |(t, _)| t);
                 }
             }

@@ -3,6 +3,10 @@
 //! Open `engine` for the loop, `flow` for what sits at the ends, `tcp` and `datagram` for the endpoints, `recorder` for what
 //! is measured. A run is a pure function of its plan: no clock, no global state, ties in a defined order.
 
+// Tests inside share the plans of those outside.
+#[cfg(test)]
+extern crate self as paceline_sim;
+
 mod datagram;
 mod engine;
 mod events;
@@ -10,11 +14,17 @@ mod flow;
 mod host;
 mod link_meter;
 mod meter;
+mod network;
 pub mod outcome;
 mod packet;
 pub mod plan;
+mod receiver;
 mod recorder;
+#[cfg(test)]
+mod reference;
 mod ring;
+mod route;
+mod sender;
 mod series;
 mod stats;
 mod tcp;

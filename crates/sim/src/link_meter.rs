@@ -1,6 +1,6 @@
 //! What is measured of one recorded link while it runs.
 
-use paceline_net::Picos;
+use paceline_net::{Link, Picos, Verdict};
 
 use crate::outcome::{LinkOutcome, Series};
 use crate::series::{bps, seconds};
@@ -15,13 +15,46 @@ const LINK_COLUMNS: [(&str, &str); 6] = [
     ("marks", "packets"),
 ];
 
+/// A link, and what is measured of it if it is recorded.
+pub(crate) struct MeteredLink {
+    pub(crate) model: Link,
+    pub(crate) meter: Option<LinkMeter>,
+}
+
+impl MeteredLink {
+    /// A packet of `bytes` enters at `now`. When it arrives at the far end; `None` when it is dropped.
+    #[inline]
+    pub(crate) fn transmit(&mut self, now: Picos, bytes: u16) -> Option<Picos> {
+        let verdict = self.model.enqueue(now, u32::from(bytes));
+        if let Some(meter) = &mut self.meter {
+            match verdict {
+                Verdict::Pass { departs, .. } => meter.on_departure(now, departs, bytes),
+                Verdict::Drop(_) => meter.drops += 1,
+            }
+        }
+        match verdict {
+            Verdict::Pass { arrives, .. } => Some(arrives),
+            Verdict::Drop(_) => None,
+        }
+    }
+
+    /// Takes a sample at `now`, `interval` after the last.
+    pub(crate) fn sample(&mut self, now: Picos, interval: Picos) {
+        if let Some(meter) = &mut self.meter {
+            let backlog = self.model.backlog(now);
+            let offered = self.model.offered_bytes(now - interval, now);
+            meter.sample(now, offered, backlog.bytes);
+        }
+    }
+}
+
 /// Measurements of a link. Distributions and rates hold what fell in `[warmup, end]`; counters the whole run.
 pub(crate) struct LinkMeter {
     name: String,
     warmup: Picos,
     end: Picos,
     sample: Picos,
-    pub(crate) drops: u64,
+    drops: u64,
     window_bytes: u64,
     queue: Distribution,
     /// Bytes that leave in each sample interval; the last one ends at `filled_to`.
@@ -75,7 +108,7 @@ impl LinkMeter {
     }
 
     /// Takes a sample at `now`: what the link could have served since the last one, and what waits, bytes.
-    pub(crate) fn sample(&mut self, now: Picos, offered: Option<f64>, waiting: u64) {
+    fn sample(&mut self, now: Picos, offered: Option<f64>, waiting: u64) {
         let capacity = offered.map_or(f64::NAN, |bytes| bytes * 8.0 / seconds(self.sample));
         let queue_ms = self.queue_sum_ns as f64 / self.queue_count as f64 / 1e6;
         (self.queue_sum_ns, self.queue_count) = (0, 0);

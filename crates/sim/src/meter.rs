@@ -1,49 +1,41 @@
-//! What is measured of one flow while it runs.
+//! What is measured of one flow while it runs, apart at its two ends.
 
 use paceline_net::{PS_PER_MS, PS_PER_NS, Picos};
 
 use crate::stats::{Distribution, SignalDelay};
 
-/// Measurements of a flow. Distributions hold what fell in `[warmup, end]`; counters the whole run.
-#[derive(Debug, Default)]
-pub(crate) struct FlowMeter {
+/// A mean over the samples between two rows of the series.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IntervalMean {
+    sum_ns: u64,
+    count: u64,
+}
+
+impl IntervalMean {
+    #[inline]
+    fn add(&mut self, ns: u64) {
+        self.sum_ns += ns;
+        self.count += 1;
+    }
+
+    /// The mean since the last call, ms; NaN without samples.
+    pub(crate) fn take_ms(&mut self) -> f64 {
+        let Self { sum_ns, count } = std::mem::take(self);
+        sum_ns as f64 / count as f64 / 1e6
+    }
+}
+
+/// At the sender: round-trip times. The distribution holds those from the warm-up on.
+#[derive(Debug)]
+pub(crate) struct RttMeter {
     warmup: Picos,
     pub(crate) rtt: Distribution,
-    pub(crate) queueing: Distribution,
-    pub(crate) signal: SignalDelay,
-    /// Data packets and their bytes that reached the receiver.
-    pub(crate) delivered_packets: u64,
-    pub(crate) delivered_bytes: u64,
-    /// Of those after the warm-up: bytes on the wire, and payload counted once.
-    pub(crate) window_bytes: u64,
-    pub(crate) window_payload_bytes: u64,
-    /// Data packets that links dropped.
-    pub(crate) dropped_packets: u64,
-    pub(crate) interval: Interval,
+    pub(crate) interval: IntervalMean,
 }
 
-/// What is averaged between two samples of the series.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Interval {
-    rtt_sum_ns: u64,
-    rtt_count: u64,
-    queueing_sum_ns: u64,
-    queueing_count: u64,
-}
-
-impl Interval {
-    pub(crate) fn rtt_ms(&self) -> f64 {
-        self.rtt_sum_ns as f64 / self.rtt_count as f64 / 1e6
-    }
-
-    pub(crate) fn queueing_ms(&self) -> f64 {
-        self.queueing_sum_ns as f64 / self.queueing_count as f64 / 1e6
-    }
-}
-
-impl FlowMeter {
+impl RttMeter {
     pub(crate) fn new(warmup: Picos) -> Self {
-        Self { warmup, ..Self::default() }
+        Self { warmup, rtt: Distribution::default(), interval: IntervalMean::default() }
     }
 
     #[inline]
@@ -51,37 +43,56 @@ impl FlowMeter {
         if rtt_ns == 0 {
             return;
         }
-        self.interval.rtt_sum_ns += rtt_ns;
-        self.interval.rtt_count += 1;
+        self.interval.add(rtt_ns);
         if now >= self.warmup {
             self.rtt.add(rtt_ns);
         }
     }
+}
 
-    /// A data packet of `bytes` reached the receiver; `payload` is 0 for a duplicate. `sent_ps` is when it was sent, if
-    /// that is known, and `propagation` the part of its travel that no queue is to blame for.
+/// At the receiver: what arrives. Distributions hold what came in `[warmup, end]`; counters the whole run.
+#[derive(Debug)]
+pub(crate) struct DeliveryMeter {
+    warmup: Picos,
+    /// The part of a packet's travel that no queue is to blame for.
+    propagation: Picos,
+    pub(crate) queueing: Distribution,
+    pub(crate) signal: SignalDelay,
+    /// Data packets and their bytes that reached the receiver.
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    /// Of those after the warm-up: bytes on the wire, and payload counted once.
+    pub(crate) window_bytes: u64,
+    pub(crate) window_payload_bytes: u64,
+    pub(crate) interval: IntervalMean,
+}
+
+impl DeliveryMeter {
+    pub(crate) fn new(warmup: Picos, propagation: Picos) -> Self {
+        Self {
+            warmup,
+            propagation,
+            queueing: Distribution::default(),
+            signal: SignalDelay::default(),
+            packets: 0,
+            bytes: 0,
+            window_bytes: 0,
+            window_payload_bytes: 0,
+            interval: IntervalMean::default(),
+        }
+    }
+
+    /// A data packet of `bytes`, sent at `sent`, is here; `payload` is 0 for a duplicate.
     #[inline]
-    pub(crate) fn on_delivery(
-        &mut self,
-        now: Picos,
-        bytes: u64,
-        payload: u64,
-        sent_ps: Option<Picos>,
-        propagation: Picos,
-    ) {
-        self.delivered_packets += 1;
-        self.delivered_bytes += bytes;
-        let counts = now >= self.warmup;
-        if counts {
+    pub(crate) fn on_delivery(&mut self, now: Picos, bytes: u64, payload: u64, sent: Picos) {
+        self.packets += 1;
+        self.bytes += bytes;
+        let left = now.saturating_sub(self.propagation).max(sent);
+        let delay_ns = (left - sent) / PS_PER_NS;
+        self.interval.add(delay_ns);
+        if now >= self.warmup {
             self.window_bytes += bytes;
             self.window_payload_bytes += payload;
-        }
-        let Some(sent) = sent_ps else { return };
-        let left = now.saturating_sub(propagation).max(sent);
-        let delay_ns = (left - sent) / PS_PER_NS;
-        self.interval.queueing_sum_ns += delay_ns;
-        self.interval.queueing_count += 1;
-        if counts {
             self.queueing.add(delay_ns);
             let sent_ms = sent / PS_PER_MS;
             self.signal.add(sent_ms, left / PS_PER_MS - sent_ms);

@@ -2,11 +2,13 @@
 
 use paceline_net::Picos;
 
-use crate::flow::Flow;
+use crate::flow::Flows;
+use crate::host::SendCounters;
+use crate::link_meter::MeteredLink;
 use crate::outcome::{EngineStats, FlowOutcome, Outcome, Series, Stats};
+use crate::receiver::Receiver;
 use crate::series::{bps, seconds};
 use crate::stats::summarize;
-use crate::transit::RunningLink;
 
 /// The simulator's own columns of a flow, before the controller's. Packets are counted from the start of the run.
 const FLOW_COLUMNS: [(&str, &str); 12] = [
@@ -37,22 +39,19 @@ pub(crate) struct Recorder {
     end: Picos,
     interval: Picos,
     flows: Vec<FlowSeries>,
-    /// Data packets that reached a receiver.
-    pub(crate) delivered: u64,
 }
 
 impl Recorder {
-    pub(crate) fn new(flows: &[Flow], warmup: Picos, end: Picos, interval: Picos) -> Self {
-        let flows = flows
-            .iter()
+    pub(crate) fn new(flows: &Flows, warmup: Picos, end: Picos, interval: Picos) -> Self {
+        let flows = (0..flows.len())
             .map(|flow| {
                 let mut columns = FLOW_COLUMNS.to_vec();
-                columns.extend(flow.spec.fields.iter().map(|f| (f.name, f.unit)));
+                columns.extend(flows.kind(flow).fields.iter().map(|f| (f.name, f.unit)));
                 let row = vec![f64::NAN; columns.len()];
                 FlowSeries { series: Series::new(&columns), delivered_bytes: 0, sent_bytes: 0, row }
             })
             .collect();
-        Self { warmup, end, interval, flows, delivered: 0 }
+        Self { warmup, end, interval, flows }
     }
 
     pub(crate) fn interval(&self) -> Picos {
@@ -60,35 +59,33 @@ impl Recorder {
     }
 
     /// Takes one sample of everything.
-    pub(crate) fn sample(&mut self, now: Picos, flows: &mut [Flow], links: &mut [RunningLink]) {
-        for (record, flow) in self.flows.iter_mut().zip(flows) {
-            record.sample(now, self.interval, flow);
+    pub(crate) fn sample<'a>(
+        &mut self,
+        now: Picos,
+        flows: &mut Flows,
+        links: impl Iterator<Item = &'a mut MeteredLink>,
+    ) {
+        for (flow, record) in self.flows.iter_mut().enumerate() {
+            record.sample(now, self.interval, flows, flow);
         }
         for link in links {
-            let Some(meter) = &mut link.meter else { continue };
-            let backlog = link.model.backlog(now);
-            let offered = link.model.offered_bytes(now - self.interval, now);
-            meter.sample(now, offered, backlog.bytes);
+            link.sample(now, self.interval);
         }
     }
 
     pub(crate) fn finish(
         self,
-        flows: Vec<Flow>,
-        links: Vec<RunningLink>,
+        flows: &Flows,
+        links: impl Iterator<Item = MeteredLink>,
         in_flight: &[u64],
         engine: EngineStats,
     ) -> Outcome {
         let (warmup, end) = (self.warmup, self.end);
-        let flows = self
-            .flows
-            .into_iter()
-            .zip(&flows)
-            .zip(in_flight)
-            .map(|((record, flow), in_flight)| record.finish(flow, *in_flight, warmup, end))
+        let records = self.flows.into_iter().zip(in_flight).enumerate();
+        let flows = records
+            .map(|(flow, (record, in_flight))| record.finish(flows, flow, *in_flight, warmup, end))
             .collect();
         let links = links
-            .into_iter()
             .filter_map(|link| {
                 let offered = link.model.offered_bytes(warmup, end);
                 link.meter.map(|meter| meter.finish(offered))
@@ -99,24 +96,32 @@ impl Recorder {
 }
 
 impl FlowSeries {
-    fn sample(&mut self, now: Picos, interval: Picos, flow: &mut Flow) {
-        let over = flow.completed.is_some_and(|t| t + interval <= now);
-        let Some((host, in_flight)) = flow.host().filter(|_| !over) else { return };
-        let packet_bytes = flow.data_bytes() as f64;
-        let meter = &flow.meter;
+    fn sample(&mut self, now: Picos, interval: Picos, flows: &mut Flows, flow: usize) {
+        let packet_bytes = f64::from(flows.kind(flow).packets.data_bytes);
+        let dropped = flows.dropped[flow];
+        let Some(sender) = flows.senders[flow].as_mut() else { return };
+        if sender.completed.is_some_and(|t| t + interval <= now) {
+            return;
+        }
+        let (delivered, delivered_bytes, queueing_ms) = match flows.receivers[flow].as_deref_mut() {
+            Some(Receiver { meter, .. }) => (meter.packets, meter.bytes, meter.interval.take_ms()),
+            None => (0, 0, f64::NAN),
+        };
+        let rtt_ms = sender.meter.interval.take_ms();
+        let (host, in_flight) = (sender.host(), sender.in_flight());
         let nan_if_zero = |v: u64| if v == 0 { f64::NAN } else { v as f64 / 1e6 };
         let own = [
-            bps(meter.delivered_bytes - self.delivered_bytes, interval),
+            bps(delivered_bytes - self.delivered_bytes, interval),
             bps(host.counters.bytes - self.sent_bytes, interval),
             host.control.cwnd_bytes as f64,
             in_flight as f64 * packet_bytes,
             host.counters.packets as f64,
             host.pacing_bytes_per_s().map_or(f64::NAN, |rate| rate as f64 * 8.0),
-            meter.interval.rtt_ms(),
+            rtt_ms,
             nan_if_zero(host.rtt.srtt_ns()),
-            meter.interval.queueing_ms(),
-            meter.delivered_packets as f64,
-            meter.dropped_packets as f64,
+            queueing_ms,
+            delivered as f64,
+            dropped as f64,
             host.counters.retransmitted as f64,
         ];
         self.row[..own.len()].copy_from_slice(&own);
@@ -125,43 +130,53 @@ impl FlowSeries {
             host.observe(&mut self.row[own.len()..]);
         }
         self.sent_bytes = host.counters.bytes;
-        self.delivered_bytes = meter.delivered_bytes;
+        self.delivered_bytes = delivered_bytes;
         self.series.push(now, &self.row);
-        flow.meter.interval = Default::default();
     }
 
-    fn finish(self, flow: &Flow, in_flight: u64, warmup: Picos, end: Picos) -> FlowOutcome {
-        let (meter, counters) = (&flow.meter, flow.counters());
-        let last = flow.completed.or(flow.spec.stop).unwrap_or(end).min(end);
+    fn finish(
+        self,
+        flows: &Flows,
+        flow: usize,
+        in_flight: u64,
+        warmup: Picos,
+        end: Picos,
+    ) -> FlowOutcome {
+        let sender = flows.senders[flow].as_deref();
+        let counters = sender.map_or_else(SendCounters::default, |sender| sender.host().counters);
+        let completed = sender.and_then(|sender| sender.completed);
+        let delivery = flows.receivers[flow].as_deref().map(|receiver| &receiver.meter);
+        let start = flows.specs[flow].start;
+        let last = completed.or(flows.kind(flow).stop).unwrap_or(end).min(end);
         // Rates are over the part of [warmup, end] in which the flow existed.
-        let active = last.saturating_sub(warmup.max(flow.spec.start)).max(1);
-        let from = seconds(warmup.max(flow.spec.start));
+        let active = last.saturating_sub(warmup.max(start)).max(1);
+        let from = seconds(warmup.max(start));
         let column = |name: &str| -> Option<Stats> {
             let column = self.series.columns.iter().find(|c| c.name == name)?;
             let after = self.series.time_s.partition_point(|t| *t <= from);
             summarize(&column.values[after..])
         };
-        let throughput_bps = bps(meter.window_bytes, active);
-        let signal = meter.signal.p95_ms();
+        let throughput_bps = bps(delivery.map_or(0, |d| d.window_bytes), active);
+        let signal = delivery.and_then(|d| d.signal.p95_ms());
         FlowOutcome {
-            start_s: seconds(flow.spec.start),
+            start_s: seconds(start),
             end_s: seconds(last),
             throughput_bps,
-            goodput_bps: bps(meter.window_payload_bytes, active),
+            goodput_bps: bps(delivery.map_or(0, |d| d.window_payload_bytes), active),
             rate_bps: column("throughput_bps"),
             pacing_bps: column("pacing_bps"),
-            rtt_ms: meter.rtt.stats(1e-6),
+            rtt_ms: sender.and_then(|sender| sender.meter.rtt.stats(1e-6)),
             cwnd_bytes: column("cwnd_bytes"),
-            queueing_delay_ms: meter.queueing.stats(1e-6),
+            queueing_delay_ms: delivery.and_then(|d| d.queueing.stats(1e-6)),
             signal_delay_p95_ms: signal,
             power_score: signal.filter(|ms| *ms > 0.0).map(|ms| throughput_bps / 1e6 / (ms / 1e3)),
             sent_packets: counters.packets,
-            delivered_packets: meter.delivered_packets,
-            lost_packets: meter.dropped_packets,
+            delivered_packets: delivery.map_or(0, |d| d.packets),
+            lost_packets: flows.dropped[flow],
             in_flight_packets: in_flight,
             retransmitted_packets: counters.retransmitted,
             timeouts: counters.timeouts,
-            completion_s: flow.completed.map(|t| seconds(t - flow.spec.start)),
+            completion_s: completed.map(|t| seconds(t - start)),
             series: self.series,
         }
     }

@@ -41,25 +41,19 @@ impl Transfer {
         self.total.is_some_and(|(packets, _)| acked_to >= packets)
     }
 
-    /// Data packet `seq` as it goes on the wire.
+    /// Data packet `seq` as it goes on the wire at `now`.
     #[inline]
-    pub(crate) fn data(&self, seq: u64, flags: u8) -> Packet {
+    pub(crate) fn data(&self, seq: u64, now: Picos) -> Packet {
         let bytes = match self.total {
             Some((packets, last)) if seq + 1 == packets => self.sizes.header_bytes + last,
             _ => self.sizes.data_bytes,
         };
-        self.packet(seq, bytes, flags)
+        Packet::data(self.flow, seq, bytes, 0, now)
     }
 
     /// The packet that opens a connection.
-    pub(crate) fn opening(&self) -> Packet {
-        self.packet(0, self.sizes.ack_bytes, Packet::SYN)
-    }
-
-    #[inline]
-    fn packet(&self, seq: u64, bytes: u16, flags: u8) -> Packet {
-        let (flow, seq) = (self.flow, seq as u32);
-        Packet { flow, seq, ack: 0, block_start: 0, block_end: 0, bytes, hop: 0, flags }
+    pub(crate) fn opening(&self, now: Picos) -> Packet {
+        Packet::data(self.flow, 0, self.sizes.ack_bytes, Packet::SYN, now)
     }
 }
 

@@ -1,77 +1,73 @@
-//! A link at work: its model, the packets on it, what is measured of it.
+//! Packets between two places, in the order in which they arrive.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use paceline_net::{Link, Picos};
+use paceline_net::Picos;
 
 use crate::events::NEVER;
-use crate::link_meter::LinkMeter;
 use crate::packet::{Arrival, Packet};
 
-pub(crate) struct RunningLink {
-    pub(crate) model: Link,
-    pub(crate) on_the_way: OnTheWay,
-    pub(crate) meter: Option<LinkMeter>,
-}
-
-impl RunningLink {
-    pub(crate) fn new(model: Link, meter: Option<LinkMeter>) -> Self {
-        let on_the_way = if model.keeps_order() {
-            OnTheWay::InOrder(VecDeque::new())
-        } else {
-            OnTheWay::Any { heap: BinaryHeap::new(), entered: 0 }
-        };
-        Self { model, on_the_way, meter }
-    }
-}
-
-/// Packets on a link, by arrival.
-pub(crate) enum OnTheWay {
+/// Packets on the way, by arrival.
+pub(crate) enum Transit {
     /// They arrive in the order they entered.
     InOrder(VecDeque<Arrival>),
     /// They may overtake each other: ordered by arrival, then by entry.
-    Any { heap: BinaryHeap<Reverse<(Picos, u64, Boxed)>>, entered: u64 },
+    AnyOrder { heap: BinaryHeap<Reverse<(Picos, u64, Carried)>>, entered: u64 },
 }
 
 /// A packet that takes no part in the ordering of a heap.
-pub(crate) struct Boxed(Packet);
+pub(crate) struct Carried(Packet);
 
-impl PartialEq for Boxed {
+impl PartialEq for Carried {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
-impl Eq for Boxed {}
-impl PartialOrd for Boxed {
+impl Eq for Carried {}
+impl PartialOrd for Carried {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Boxed {
+impl Ord for Carried {
     fn cmp(&self, _: &Self) -> std::cmp::Ordering {
         std::cmp::Ordering::Equal
     }
 }
 
-impl OnTheWay {
+impl Transit {
+    pub(crate) fn new(in_order: bool) -> Self {
+        if in_order {
+            Self::InOrder(VecDeque::new())
+        } else {
+            Self::AnyOrder { heap: BinaryHeap::new(), entered: 0 }
+        }
+    }
+
+    /// Adds a packet; whether it is now the first to arrive.
     #[inline]
-    pub(crate) fn push(&mut self, time: Picos, packet: Packet) {
+    pub(crate) fn push(&mut self, time: Picos, packet: Packet) -> bool {
         match self {
-            Self::InOrder(queue) => queue.push_back(Arrival { time, packet }),
-            Self::Any { heap, entered } => {
+            Self::InOrder(queue) => {
+                queue.push_back(Arrival { time, packet });
+                queue.len() == 1
+            }
+            Self::AnyOrder { heap, entered } => {
+                let first = heap.peek().is_none_or(|Reverse((head, ..))| time < *head);
                 *entered += 1;
-                heap.push(Reverse((time, *entered, Boxed(packet))));
+                heap.push(Reverse((time, *entered, Carried(packet))));
+                first
             }
         }
     }
 
-    /// Arrival of the head.
+    /// Arrival of the first.
     #[inline]
     pub(crate) fn due(&self) -> Picos {
         match self {
             Self::InOrder(queue) => queue.front().map_or(NEVER, |a| a.time),
-            Self::Any { heap, .. } => heap.peek().map_or(NEVER, |Reverse((time, ..))| *time),
+            Self::AnyOrder { heap, .. } => heap.peek().map_or(NEVER, |Reverse((time, ..))| *time),
         }
     }
 
@@ -79,14 +75,33 @@ impl OnTheWay {
     pub(crate) fn pop(&mut self) -> Option<Packet> {
         match self {
             Self::InOrder(queue) => queue.pop_front().map(|a| a.packet),
-            Self::Any { heap, .. } => heap.pop().map(|Reverse((_, _, Boxed(packet)))| packet),
+            Self::AnyOrder { heap, .. } => heap.pop().map(|Reverse((_, _, Carried(p)))| p),
+        }
+    }
+
+    pub(crate) fn is_in_order(&self) -> bool {
+        matches!(self, Self::InOrder(_))
+    }
+
+    /// Calls `each` with every arrival before `limit`; ascending if [`Self::is_in_order`].
+    #[inline]
+    pub(crate) fn before(&self, limit: Picos, mut each: impl FnMut(Picos)) {
+        match self {
+            Self::InOrder(queue) => {
+                queue.iter().map(|a| a.time).take_while(|t| *t < limit).for_each(each);
+            }
+            Self::AnyOrder { heap, .. } => {
+                heap.iter().map(|Reverse((t, ..))| *t).filter(|t| *t < limit).for_each(&mut each);
+            }
         }
     }
 
     pub(crate) fn packets(&self) -> Vec<Packet> {
         match self {
             Self::InOrder(queue) => queue.iter().map(|a| a.packet).collect(),
-            Self::Any { heap, .. } => heap.iter().map(|Reverse((_, _, Boxed(p)))| *p).collect(),
+            Self::AnyOrder { heap, .. } => {
+                heap.iter().map(|Reverse((_, _, Carried(p)))| *p).collect()
+            }
         }
     }
 }

@@ -3,154 +3,18 @@
 
 mod common;
 
+use common::draft::draft;
 use common::*;
-use paceline_cc::registry;
-use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_US, Reorder, Trace};
-use paceline_sim::{DatagramOptions, FlowPlan, Plan, Stack, TcpOptions, run};
+use paceline_sim::run;
 use proptest::prelude::*;
-
-fn capacity() -> impl Strategy<Value = Capacity> {
-    prop_oneof![
-        Just(Capacity::Unlimited),
-        (4.0f64..9.0).prop_map(|log| Capacity::Constant(10f64.powf(log))),
-        (prop::collection::vec(1u32..400, 1..60), any::<bool>()).prop_map(|(mut ms, once)| {
-            ms.sort_unstable();
-            let trace = Trace::from_opportunities(ms).expect("ascending, above 0").into();
-            Capacity::Trace { trace, once }
-        }),
-    ]
-}
-
-fn loss() -> impl Strategy<Value = Option<LossModel>> {
-    prop_oneof![
-        3 => Just(None),
-        1 => (0.0f64..0.5).prop_map(|p| Some(LossModel::Bernoulli(p))),
-        1 => (2u64..50).prop_map(|n| Some(LossModel::Periodic(n))),
-        1 => (0.0f64..0.2, 0.05f64..1.0).prop_map(|(p, r)| {
-            Some(LossModel::GilbertElliott { p, r, loss_bad: 0.9, loss_good: 0.0 })
-        }),
-    ]
-}
-
-fn link() -> impl Strategy<Value = LinkSpec> {
-    let buffer = prop_oneof![
-        Just(Buffer::default()),
-        (0u64..100).prop_map(|n| Buffer { packets: Some(n), ..Buffer::default() }),
-        (0u64..200_000).prop_map(|n| Buffer { bytes: Some(n), ..Buffer::default() }),
-        (0u64..200).prop_map(|ms| Buffer { wait_ps: Some(ms * MS), ..Buffer::default() }),
-    ];
-    let jitter = prop::option::of((1u64..5000, any::<bool>())).prop_map(|drawn| {
-        drawn.map(|(us, reorder)| Jitter {
-            mean_ps: us * PS_PER_US,
-            max_ps: 5 * us * PS_PER_US,
-            reorder,
-        })
-    });
-    let reorder = prop::option::weighted(0.2, (0.0f64..0.3, 1u64..30)).prop_map(|drawn| {
-        drawn.map(|(probability, ms)| Reorder { probability, extra_ps: ms * MS })
-    });
-    (capacity(), 0u64..60_000, buffer, loss(), jitter, reorder).prop_map(
-        |(capacity, delay_us, buffer, loss, jitter, reorder)| LinkSpec {
-            capacity,
-            delay_ps: delay_us * PS_PER_US,
-            buffer,
-            loss,
-            jitter,
-            reorder,
-        },
-    )
-}
-
-#[derive(Clone, Debug)]
-struct Drawn {
-    controller: usize,
-    tcp: bool,
-    forward: Vec<prop::sample::Index>,
-    reverse: Vec<prop::sample::Index>,
-    start_ms: u64,
-    stop_ms: Option<u64>,
-    size: Option<u64>,
-    cap: Option<u64>,
-    flags: [bool; 3],
-}
-
-fn flow() -> impl Strategy<Value = Drawn> {
-    let path = || prop::collection::vec(any::<prop::sample::Index>(), 1..4);
-    let options = (prop::option::of(0u64..4000), prop::option::of(1u64..400_000));
-    let cap = prop::option::weighted(0.3, 1u64..10_000_000);
-    let head = (0..registry::all().len(), any::<bool>(), path(), path());
-    (head, 0u64..3000, options, cap, any::<[bool; 3]>()).prop_map(
-        |((controller, tcp, forward, reverse), start_ms, (stop_ms, size), cap, flags)| Drawn {
-            controller,
-            tcp,
-            forward,
-            reverse,
-            start_ms,
-            stop_ms,
-            size,
-            cap,
-            flags,
-        },
-    )
-}
-
-/// The first link of every path: it has a capacity, so that no window grows without bound.
-fn first_link() -> impl Strategy<Value = LinkSpec> {
-    (link(), 4.0f64..8.0).prop_map(|(link, log)| match link.capacity {
-        Capacity::Trace { .. } => link,
-        _ => LinkSpec { capacity: Capacity::Constant(10f64.powf(log)), ..link },
-    })
-}
-
-fn build(links: &[LinkSpec], flows: &[Drawn], seed: u64) -> Plan {
-    let flows = flows.iter().map(|drawn| {
-        let spec = registry::all()[drawn.controller];
-        let [a, b, c] = drawn.flags;
-        let stack = if drawn.tcp {
-            Stack::Tcp(TcpOptions {
-                delayed_ack_ps: a.then_some(40 * MS),
-                handshake: b,
-                prr: c,
-                ..TcpOptions::default()
-            })
-        } else {
-            let (overhead_ps, clock_ps) = (u64::from(b) * 60 * PS_PER_US, if c { MS } else { 1 });
-            Stack::Datagram(DatagramOptions { blocking: a, overhead_ps, clock_ps })
-        };
-        let path = |indices: &[prop::sample::Index]| {
-            indices.iter().map(|i| i.index(links.len()) as u32).collect::<Vec<_>>()
-        };
-        FlowPlan {
-            stack,
-            needs: spec.needs,
-            fields: spec.fields.to_vec(),
-            forward: [vec![0], path(&drawn.forward)].concat(),
-            reverse: path(&drawn.reverse),
-            start_ps: drawn.start_ms * MS,
-            stop_ps: drawn.stop_ms.map(|ms| ms * MS),
-            size_bytes: drawn.size,
-            cap_bytes_per_s: drawn.cap,
-            ..tcp(registered(spec.name, None, &[]))
-        }
-    });
-    let mut plan = plan(links.to_vec(), flows.collect(), 4.0, 0.5);
-    plan.seed = seed;
-    plan
-}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_plan_runs_conserves_and_repeats(
-        first in first_link(),
-        others in prop::collection::vec(link(), 0..4),
-        flows in prop::collection::vec(flow(), 1..5),
-        seed in any::<u64>(),
-    ) {
-        let links = [vec![first], others].concat();
-        let outcome = run_checked(build(&links, &flows, seed));
-        for (flow, drawn) in outcome.flows.iter().zip(&flows) {
+    fn any_plan_runs_conserves_and_repeats(draft in draft()) {
+        let outcome = run_checked(draft.plan());
+        for (flow, drawn) in outcome.flows.iter().zip(&draft.flows) {
             prop_assert!(flow.retransmitted_packets <= flow.sent_packets);
             if let (Some(_), Some(size), true) = (flow.completion_s, drawn.size, drawn.tcp) {
                 prop_assert!(flow.delivered_packets >= size.div_ceil(1448));
@@ -161,7 +25,7 @@ proptest! {
         for link in &outcome.links {
             prop_assert!(link.throughput_bps.is_finite());
         }
-        let again = run(build(&links, &flows, seed)).expect("as before");
+        let again = run(draft.plan()).expect("as before");
         prop_assert_eq!(format!("{outcome:?}"), format!("{again:?}"));
     }
 }

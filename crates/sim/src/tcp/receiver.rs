@@ -76,14 +76,7 @@ impl TcpReceiver {
     fn ack(&mut self, packet: &Packet, block: (u64, u64), arrived: Arrived) -> Packet {
         (self.unacked, self.pending, self.deadline) = (0, None, None);
         let duplicate = if arrived == Arrived::Duplicate { Packet::DUPLICATE } else { 0 };
-        Packet {
-            ack: self.next as u32,
-            block_start: block.0 as u32,
-            block_end: block.1 as u32,
-            flags: packet.flags | Packet::ACK | duplicate,
-            hop: 0,
-            ..*packet
-        }
+        packet.acknowledging(self.next, block, duplicate)
     }
 
     /// Records `seq`; returns whether it is new and the range above `next` that holds it (empty when in order).
@@ -141,8 +134,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn data(seq: u64) -> Packet {
-        let seq = seq as u32;
-        Packet { flow: 0, seq, ack: 0, block_start: 0, block_end: 0, bytes: 1500, hop: 2, flags: 0 }
+        Packet::data(0, seq, 1500, 0, 0)
     }
 
     #[test]
@@ -153,10 +145,10 @@ mod tests {
         }
         assert!(receiver.on_data(5, &data(16), Some(40)).1.is_none());
         assert_eq!(receiver.deadline(), 45);
-        assert_eq!(receiver.on_data(6, &data(17), Some(40)).1.unwrap().ack, 18);
+        assert_eq!(receiver.on_data(6, &data(17), Some(40)).1.unwrap().acknowledged().0, 18);
         assert!(receiver.on_data(7, &data(18), Some(40)).1.is_none());
         assert!(receiver.on_timer(46).is_none());
-        assert_eq!(receiver.on_timer(47).unwrap().ack, 19);
+        assert_eq!(receiver.on_timer(47).unwrap().acknowledged().0, 19);
         assert_eq!(receiver.deadline(), NEVER);
         assert!(receiver.on_data(50, &data(20), Some(40)).1.is_some(), "out of order: at once");
     }
@@ -170,13 +162,13 @@ mod tests {
             for seq in arrivals {
                 let (arrived, ack) = receiver.on_data(0, &data(seq), None);
                 prop_assert_eq!(arrived != Arrived::Duplicate, seen.insert(seq));
-                let ack = ack.unwrap();
+                let (ack, block) = ack.unwrap().acknowledged();
                 let next = (0..).find(|s| !seen.contains(s)).unwrap();
-                prop_assert_eq!(u64::from(ack.ack), next);
+                prop_assert_eq!(u64::from(ack), next);
                 if seq >= next {
                     let start = (0..=seq).rev().take_while(|s| seen.contains(s)).last().unwrap();
                     let end = (seq..).find(|s| !seen.contains(s)).unwrap();
-                    prop_assert_eq!((u64::from(ack.block_start), u64::from(ack.block_end)), (start, end));
+                    prop_assert_eq!((u64::from(block.0), u64::from(block.1)), (start, end));
                 }
             }
         }

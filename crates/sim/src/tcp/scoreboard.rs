@@ -113,6 +113,7 @@ impl Scoreboard {
         self.in_flight
     }
 
+    #[cfg(test)]
     pub(crate) fn segment(&self, seq: u64) -> Option<&Segment> {
         self.segments.get(seq)
     }

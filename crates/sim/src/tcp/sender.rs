@@ -9,7 +9,7 @@ use paceline_net::{PS_PER_NS, PS_PER_S, Picos};
 use super::scoreboard::{Scoreboard, TcpAck};
 use crate::events::NEVER;
 use crate::host::{AckFacts, Host};
-use crate::meter::FlowMeter;
+use crate::meter::RttMeter;
 use crate::packet::{Packet, expand};
 use crate::plan::TcpOptions;
 use crate::transfer::Transfer;
@@ -94,25 +94,20 @@ impl TcpSender {
         self.board.in_flight()
     }
 
-    /// When segment `seq` was last sent, ns, if this is the copy that a packet says it is.
-    pub(crate) fn sent_ns(&self, packet: &Packet) -> Option<u64> {
-        let segment = self.board.segment(expand(self.board.una(), packet.seq))?;
-        (segment.copies & 15 == u32::from(packet.copy())).then_some(segment.stamp.sent_ns)
-    }
-
     /// Everything was delivered and acknowledged.
     pub(crate) fn is_complete(&self) -> bool {
         self.transfer.is_complete(self.board.una())
     }
 
-    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet, meter: &mut FlowMeter) {
+    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) {
         if packet.flags & Packet::SYN != 0 {
             return self.on_syn_ack(now, meter);
         }
         let una = self.board.una();
+        let (cumulative, block) = packet.acknowledged();
         let ack = TcpAck {
-            cumulative: expand(una, packet.ack),
-            block: (expand(una, packet.block_start), expand(una, packet.block_end)),
+            cumulative: expand(una, cumulative),
+            block: (expand(una, block.0), expand(una, block.1)),
             trigger: expand(una, packet.seq),
             copy: packet.copy(),
         };
@@ -154,7 +149,7 @@ impl TcpSender {
         self.rto_at = if nothing_left { NEVER } else { now + self.rto_ps() };
     }
 
-    fn on_syn_ack(&mut self, now: Picos, meter: &mut FlowMeter) {
+    fn on_syn_ack(&mut self, now: Picos, meter: &mut RttMeter) {
         if let State::Opening { sent_ns, attempts, .. } = self.state {
             self.state = State::Open;
             self.rto_at = NEVER;
@@ -271,7 +266,7 @@ impl TcpSender {
         };
         self.state = State::Opening { sent_ns: self.host.clock_ns(now), attempts, expired: false };
         self.rto_at = now + (SYN_TIMEOUT_PS << (attempts - 1).min(6)).min(MAX_SYN_TIMEOUT_PS);
-        Some(self.transfer.opening())
+        Some(self.transfer.opening(now))
     }
 
     fn next_new(&mut self, now: Picos) -> Option<u64> {
@@ -297,7 +292,7 @@ impl TcpSender {
     }
 
     fn send(&mut self, now: Picos, seq: u64, again: bool) -> Packet {
-        let mut packet = self.transfer.data(seq, 0);
+        let mut packet = self.transfer.data(seq, now);
         let in_flight = self.board.in_flight();
         let stamp = self.host.on_send(now, u64::from(packet.bytes), in_flight, again);
         let copies = self.board.on_send(seq, stamp);

@@ -1,6 +1,8 @@
 //! Plans for tests, and the law every run must keep: packets are conserved.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod draft;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,0 +1,155 @@
+//! The event loop as one would write it down first: every packet is one event per link, all events are in one ordered set.
+//!
+//! Slow and plain, it is what the engine must agree with, to the last bit of every outcome. Ends, links and meters are the
+//! same; what differs is all that the engine does for speed: lanes, batches, links passed through, alarms left standing.
+
+use std::collections::BTreeMap;
+
+use paceline_net::{Link, Picos};
+
+use crate::events::NEVER;
+use crate::flow::Flows;
+use crate::link_meter::{LinkMeter, MeteredLink};
+use crate::outcome::{EngineStats, Outcome};
+use crate::packet::Packet;
+use crate::plan::Plan;
+use crate::recorder::Recorder;
+
+/// What happens. At one time, arrivals come before timers, and the sample is last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// At the end of this link.
+    Arrival(u32),
+    /// An end's timer may be due.
+    Sender(u32),
+    Receiver(u32),
+    Sample,
+}
+
+struct Loop {
+    /// By time, event, and order of entry.
+    pending: BTreeMap<(Picos, Event, u64), Option<Packet>>,
+    entered: u64,
+    links: Vec<MeteredLink>,
+    paths: Vec<[Vec<u32>; 2]>,
+    flows: Flows,
+    delivered: u64,
+}
+
+/// Runs `plan`, which must be valid.
+pub(crate) fn run(plan: Plan) -> Outcome {
+    let Plan { links, flows, duration_ps: end, warmup_ps, sample_ps, seed } = plan;
+    let paths = flows.iter().map(|f| [f.forward.clone(), f.reverse.clone()]).collect();
+    let flows = Flows::new(flows, warmup_ps, seed, |link| links[link as usize].spec.delay_ps);
+    let links = (0..).zip(links).map(|(index, link)| MeteredLink {
+        model: Link::new(link.spec, seed, index),
+        meter: link.recorded.then(|| LinkMeter::new(link.name, warmup_ps, end, sample_ps)),
+    });
+    let links = links.collect();
+    let mut recorder = Recorder::new(&flows, warmup_ps, end, sample_ps);
+    let mut this = Loop { pending: BTreeMap::new(), entered: 0, links, paths, flows, delivered: 0 };
+    for flow in 0..this.flows.len() {
+        this.add(this.flows.specs[flow].start, Event::Sender(flow as u32), None);
+    }
+    this.add(sample_ps, Event::Sample, None);
+    while let Some((&(now, event, _), _)) = this.pending.first_key_value()
+        && now <= end
+    {
+        let packet = this.pending.pop_first().and_then(|(_, packet)| packet);
+        match (event, packet) {
+            (Event::Sample, _) => {
+                recorder.sample(now, &mut this.flows, this.links.iter_mut());
+                this.add(now + sample_ps, Event::Sample, None);
+            }
+            (Event::Sender(flow), _) => this.on_sender_timer(now, flow as usize),
+            (Event::Receiver(flow), _) => this.on_receiver_timer(now, flow as usize),
+            (Event::Arrival(_), Some(packet)) => this.on_arrival(now, packet),
+            (Event::Arrival(_), None) => unreachable!("arrivals are entered with their packet"),
+        }
+    }
+    let mut in_flight = vec![0; this.flows.len()];
+    for packet in this.pending.values().flatten() {
+        in_flight[packet.flow as usize] += u64::from(packet.is_data());
+    }
+    let engine = EngineStats { packets: this.delivered, ..EngineStats::default() };
+    recorder.finish(&this.flows, this.links.into_iter(), &in_flight, engine)
+}
+
+impl Loop {
+    fn add(&mut self, time: Picos, event: Event, packet: Option<Packet>) {
+        self.entered += 1;
+        self.pending.insert((time, event, self.entered), packet);
+    }
+
+    /// `packet` is at the end of the link it was on.
+    fn on_arrival(&mut self, now: Picos, mut packet: Packet) {
+        let flow = packet.flow as usize;
+        let path = &self.paths[flow][usize::from(packet.is_ack())];
+        if usize::from(packet.hop) + 1 < path.len() {
+            packet.hop += 1;
+            self.transmit(now, packet);
+        } else if packet.is_ack() {
+            if let Some(sender) = &mut self.flows.senders[flow] {
+                sender.on_ack(now, &packet);
+            }
+            self.send(now, flow);
+        } else {
+            self.delivered += u64::from(packet.is_data());
+            if let Some(ack) = self.flows.receiver(flow).on_packet(now, &packet) {
+                self.transmit(now, ack);
+            }
+            self.set_receiver_timer(now, flow);
+        }
+    }
+
+    /// Puts `packet` on the link of its path that it is to cross.
+    fn transmit(&mut self, now: Picos, packet: Packet) {
+        let flow = packet.flow as usize;
+        let link = self.paths[flow][usize::from(packet.is_ack())][usize::from(packet.hop)];
+        match self.links[link as usize].transmit(now, packet.bytes) {
+            Some(arrives) => self.add(arrives, Event::Arrival(link), Some(packet)),
+            None => self.flows.dropped[flow] += u64::from(packet.is_data()),
+        }
+    }
+
+    fn on_sender_timer(&mut self, now: Picos, flow: usize) {
+        let due = match &mut self.flows.senders[flow] {
+            Some(sender) => sender.wake(now),
+            None => {
+                self.flows.begin(flow, now);
+                true
+            }
+        };
+        if due {
+            self.send(now, flow);
+        }
+    }
+
+    fn send(&mut self, now: Picos, flow: usize) {
+        while let Some(packet) = self.flows.senders[flow].as_mut().and_then(|s| s.poll_send(now)) {
+            self.transmit(now, packet);
+        }
+        let deadline = self.flows.senders[flow].as_mut().map_or(NEVER, |s| s.deadline(now));
+        if deadline != NEVER {
+            self.add(deadline.max(now + 1), Event::Sender(flow as u32), None);
+        }
+    }
+
+    fn on_receiver_timer(&mut self, now: Picos, flow: usize) {
+        while let Some(ack) = self.flows.receiver(flow).wake(now) {
+            self.transmit(now, ack);
+        }
+        self.set_receiver_timer(now, flow);
+    }
+
+    fn set_receiver_timer(&mut self, now: Picos, flow: usize) {
+        let deadline = self.flows.receiver(flow).deadline();
+        if deadline != NEVER {
+            self.add(deadline.max(now + 1), Event::Receiver(flow as u32), None);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "reference_tests.rs"]
+mod tests;

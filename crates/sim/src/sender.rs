@@ -1,0 +1,133 @@
+//! The sending end of a flow, whatever carries it.
+
+use paceline_cc::rtt::RttEstimator;
+use paceline_cc::{Controller, PathInfo};
+use paceline_net::{PS_PER_NS, Picos};
+
+use crate::datagram::DatagramSender;
+use crate::events::{NEVER, alarm};
+use crate::flow::FlowKind;
+use crate::host::Host;
+use crate::meter::RttMeter;
+use crate::packet::Packet;
+use crate::plan::Stack;
+use crate::tcp::TcpSender;
+use crate::transfer::Transfer;
+
+pub(crate) struct Sender {
+    end: End,
+    pub(crate) meter: RttMeter,
+    /// When the last byte of a finite transfer was acknowledged.
+    pub(crate) completed: Option<Picos>,
+    /// When the engine will call [`Self::wake`] next.
+    armed: Picos,
+}
+
+enum End {
+    Tcp(TcpSender),
+    Datagram(DatagramSender),
+}
+
+impl Sender {
+    pub(crate) fn new(
+        flow: u32,
+        kind: &FlowKind,
+        path: &PathInfo,
+        controller: Box<dyn Controller>,
+        warmup: Picos,
+    ) -> Self {
+        let host = |min_rto_ns, clock_ps| {
+            let (rtt, cap) = (RttEstimator::new(min_rto_ns), kind.cap_bytes_per_s);
+            Host::new(controller, path, rtt, cap, kind.wants_send_events, clock_ps)
+        };
+        let transfer = Transfer::new(flow, kind.packets, kind.stop, kind.size_bytes);
+        let end = match kind.stack {
+            Stack::Tcp(options) => {
+                let host = host(options.min_rto_ps / PS_PER_NS, 1);
+                End::Tcp(TcpSender::new(host, options, transfer))
+            }
+            Stack::Datagram(options) => {
+                let host = host(RttEstimator::RFC_MIN_RTO_NS, options.clock_ps);
+                End::Datagram(DatagramSender::new(host, options, transfer))
+            }
+        };
+        Self { end, meter: RttMeter::new(warmup), completed: None, armed: NEVER }
+    }
+
+    /// A packet came to the end of the reverse path.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet) {
+        match &mut self.end {
+            End::Tcp(sender) => sender.on_ack(now, packet, &mut self.meter),
+            End::Datagram(sender) => sender.on_ack(now, packet),
+        }
+    }
+
+    /// The next packet to put on the forward path.
+    #[inline]
+    pub(crate) fn poll_send(&mut self, now: Picos) -> Option<Packet> {
+        match &mut self.end {
+            End::Tcp(sender) => sender.poll_send(now),
+            End::Datagram(sender) => sender.poll_send(now, &mut self.meter),
+        }
+    }
+
+    /// The alarm has gone off: handles the timer if it is indeed due. Whether it was, so that there may be something to send.
+    pub(crate) fn wake(&mut self, now: Picos) -> bool {
+        if self.armed == now {
+            self.armed = NEVER;
+        }
+        let due = self.deadline(now) <= now;
+        if due {
+            match &mut self.end {
+                End::Tcp(sender) => sender.on_timer(now),
+                End::Datagram(sender) => sender.on_timer(now),
+            }
+        }
+        due
+    }
+
+    /// The alarm to set after a step, if one is needed. Timers that moved back keep their old alarm: looked at then, they are
+    /// found not to be due, so that an ACK costs no alarm.
+    #[inline]
+    pub(crate) fn alarm(&mut self, now: Picos) -> Option<Picos> {
+        let deadline = self.deadline(now);
+        alarm(&mut self.armed, deadline, now)
+    }
+
+    /// When [`Self::wake`] has something to do.
+    #[inline]
+    pub(crate) fn deadline(&mut self, now: Picos) -> Picos {
+        let (deadline, complete) = match &self.end {
+            End::Tcp(sender) => (sender.deadline(), sender.is_complete()),
+            End::Datagram(sender) => (sender.deadline(), sender.is_complete()),
+        };
+        if complete {
+            self.completed.get_or_insert(now);
+            return NEVER;
+        }
+        deadline
+    }
+
+    /// Packets in flight by its own account.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u64 {
+        match &self.end {
+            End::Tcp(sender) => sender.in_flight(),
+            End::Datagram(sender) => sender.in_flight(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn host(&self) -> &Host {
+        match &self.end {
+            End::Tcp(sender) => &sender.host,
+            End::Datagram(sender) => &sender.host,
+        }
+    }
+
+    /// State held, bytes: everything but the records of packets in flight and the controller's own.
+    pub(crate) fn state_bytes(&self) -> usize {
+        size_of::<Self>() + self.meter.rtt.heap_bytes()
+    }
+}
