@@ -11,6 +11,7 @@ mod buffer;
 mod delivery;
 pub mod link;
 mod loss;
+mod plain;
 pub mod random;
 mod service;
 pub mod trace;
@@ -19,6 +20,7 @@ pub use link::{
     Backlog, Buffer, Capacity, DropReason, Jitter, Link, LinkSpec, LossModel, Reorder, SpecError,
     Verdict,
 };
+pub use plain::PlainLink;
 pub use trace::{OPPORTUNITY_BYTES, Trace, TraceError};
 
 /// Time in picoseconds from the origin of the run: fine enough for a packet at 384 Gbit/s (31.25 ns), wide enough for

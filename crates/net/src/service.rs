@@ -39,14 +39,19 @@ pub(crate) struct ConstantService {
     /// Duration of one byte: whole ps and their fraction in units of 2^-64.
     byte_ps: u64,
     byte_fraction: u64,
+    /// Size of the last packet, and how long its service took: nearly always that of the next one.
+    last_bytes: u32,
+    last_duration: u128,
     /// End of the last service.
     busy_until: u128,
 }
 
 impl ConstantService {
-    fn new(rate_bps: f64) -> Self {
+    pub(crate) fn new(rate_bps: f64) -> Self {
         let byte = fixed_ps_per_byte(rate_bps);
-        Self { rate_bps, byte_ps: (byte >> 64) as u64, byte_fraction: byte as u64, busy_until: 0 }
+        let (byte_ps, byte_fraction) = ((byte >> 64) as u64, byte as u64);
+        let (last_bytes, last_duration, busy_until) = (0, 0, 0);
+        Self { rate_bps, byte_ps, byte_fraction, last_bytes, last_duration, busy_until }
     }
 
     /// When the service of a packet that arrives at `now` would begin.
@@ -58,14 +63,22 @@ impl ConstantService {
     /// Serves a packet of `bytes` that arrives at `now`; returns when its last bit is sent.
     #[inline]
     pub(crate) fn serve(&mut self, now: Picos, bytes: u32) -> Picos {
+        if bytes != self.last_bytes {
+            (self.last_bytes, self.last_duration) = (bytes, self.duration(bytes));
+        }
         let start = self.busy_until.max(u128::from(now) << 64);
-        let fraction = u128::from(self.byte_fraction) * u128::from(bytes);
         // A service beyond the end of time ends with it.
-        self.busy_until = match self.byte_ps.checked_mul(u64::from(bytes)) {
-            Some(whole) => start.saturating_add((u128::from(whole) << 64).saturating_add(fraction)),
-            None => u128::MAX,
-        };
+        self.busy_until = start.saturating_add(self.last_duration);
         (self.busy_until >> 64) as Picos
+    }
+
+    /// How long the service of `bytes` takes.
+    fn duration(&self, bytes: u32) -> u128 {
+        let fraction = u128::from(self.byte_fraction) * u128::from(bytes);
+        match self.byte_ps.checked_mul(u64::from(bytes)) {
+            Some(whole) => (u128::from(whole) << 64).saturating_add(fraction),
+            None => u128::MAX,
+        }
     }
 
     /// Bytes served in `(from, to]` without a pause.

@@ -1,17 +1,17 @@
 //! The links of a run at work: junctions, the lanes between them, and which junction has something to do when.
 
-use paceline_net::{Link, Picos, Verdict};
+use paceline_net::{Link, Picos, PlainLink};
 
 use crate::events::{Entry, Heap, NEVER, Schedule};
 use crate::link_meter::{LinkMeter, MeteredLink};
 use crate::packet::Packet;
 use crate::plan::NamedLink;
-use crate::route::{Onward, Routes, Step};
+use crate::route::{LaneSpec, Routes, Step};
 use crate::transit::Transit;
 
 /// The entrance of a link: packets meet here, and flows' ends sit here.
 struct Junction {
-    link: MeteredLink,
+    link: JunctionLink,
     /// Its lanes are `lanes[first_lane..]`, one per entry of `heads`.
     first_lane: u32,
     /// Arrival of the first packet of each lane.
@@ -22,20 +22,29 @@ struct Junction {
     lookahead_ps: Picos,
 }
 
+enum JunctionLink {
+    Plain(PlainLink),
+    Metered(Box<MeteredLink>),
+}
+
 struct Lane {
     from: u32,
     to: u32,
     /// Place among the lanes of the junction it leads to.
     rank: u32,
+    in_order: bool,
+    /// Delay of the links passed through before the first that has a rate, ps.
+    delay_ps: Picos,
+    /// The links passed through from there on.
+    through: Box<[PlainLink]>,
+    packets: Transit,
     /// No packet takes less time, ps.
     least_ps: Picos,
-    packets: Transit,
 }
 
 pub(crate) struct Network {
     junctions: Vec<Junction>,
     lanes: Vec<Lane>,
-    through: Vec<Link>,
     steps: Vec<Step>,
     first_step: Vec<[u32; 2]>,
     pub(crate) schedule: Schedule,
@@ -56,42 +65,36 @@ impl Network {
         seed: u64,
         meter: impl Fn(String) -> LinkMeter,
     ) -> Self {
+        let plain: Vec<_> = links.iter().map(|link| PlainLink::new(&link.spec)).collect();
         let mut junctions = Vec::with_capacity(routes.junctions.len());
-        let mut through = Vec::with_capacity(routes.through.len());
         for (index, link) in links.into_iter().enumerate() {
-            let model = Link::new(link.spec, seed, index as u64);
-            if routes.through.binary_search(&(index as u32)).is_ok() {
-                through.push(model);
+            if routes.junctions.binary_search(&(index as u32)).is_err() {
                 continue;
             }
-            junctions.push(Junction {
-                link: MeteredLink { model, meter: link.recorded.then(|| meter(link.name)) },
-                first_lane: 0,
-                heads: Vec::new(),
-                timers: Heap::default(),
-                lookahead_ps: NEVER,
-            });
+            let link = match &plain[index] {
+                Some(plain) if !link.recorded => JunctionLink::Plain(plain.clone()),
+                _ => {
+                    let model = Link::new(link.spec, seed, index as u64);
+                    let meter = link.recorded.then(|| meter(link.name));
+                    JunctionLink::Metered(Box::new(MeteredLink { model, meter }))
+                }
+            };
+            let (heads, timers) = (Vec::new(), Heap::default());
+            junctions.push(Junction { link, first_lane: 0, heads, timers, lookahead_ps: NEVER });
         }
         let mut lanes = Vec::with_capacity(routes.lanes.len());
-        for (number, lane) in (0..).zip(&routes.lanes) {
-            let junction = &mut junctions[lane.to as usize];
+        for (number, spec) in (0..).zip(&routes.lanes) {
+            let junction: &mut Junction = &mut junctions[spec.to as usize];
             if junction.heads.is_empty() {
                 junction.first_lane = number;
             }
-            junction.lookahead_ps = junction.lookahead_ps.min(lane.least_ps);
-            let rank = junction.heads.len() as u32;
+            junction.lookahead_ps = junction.lookahead_ps.min(spec.least_ps);
+            lanes.push(Lane::new(spec, junction.heads.len() as u32, &plain));
             junction.heads.push(NEVER);
-            lanes.push(Lane {
-                from: lane.from,
-                to: lane.to,
-                rank,
-                least_ps: lane.least_ps,
-                packets: Transit::new(lane.in_order),
-            });
         }
         let schedule = Schedule::new(junctions.len());
         let Routes { steps, first_step, .. } = routes;
-        Self { junctions, lanes, through, steps, first_step, schedule }
+        Self { junctions, lanes, steps, first_step, schedule }
     }
 
     /// Up to when, exclusively, `junction` may work if nothing anywhere is due before `now`.
@@ -130,7 +133,7 @@ impl Network {
         let mut sorted = true;
         for (rank, _) in (0..).zip(&this.heads).filter(|(_, head)| **head < limit) {
             let lane = &self.lanes[(this.first_lane + rank) as usize];
-            sorted &= order.is_empty() && lane.packets.is_in_order();
+            sorted &= order.is_empty() && lane.in_order;
             lane.packets
                 .before(limit, |time| order.push((time - now) << LANE_BITS | u64::from(rank)));
         }
@@ -189,53 +192,64 @@ impl Network {
 
     /// Puts `packet` on the link of `junction`; false when it is dropped.
     #[inline]
-    pub(crate) fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) -> bool {
-        let arrives = self.junctions[junction as usize].link.transmit(now, packet.bytes);
-        if let Some(time) = arrives {
-            self.carry(time, packet);
-        }
-        arrives.is_some()
-    }
-
-    /// `packet` reaches the end of its link at `time`: takes it to its next junction.
-    #[inline]
-    fn carry(&mut self, mut time: Picos, mut packet: Packet) {
+    pub(crate) fn transmit(&mut self, junction: u32, now: Picos, mut packet: Packet) -> bool {
+        let time = match &mut self.junctions[junction as usize].link {
+            JunctionLink::Plain(link) => link.arrival(now, u32::from(packet.bytes)),
+            JunctionLink::Metered(link) => match link.transmit(now, packet.bytes) {
+                Some(time) => time,
+                None => return false,
+            },
+        };
         let first = self.first_step[packet.flow as usize][usize::from(packet.is_ack())];
-        loop {
-            let step = self.steps[first as usize + usize::from(packet.hop)];
-            packet.hop = step.hop;
-            match step.onward {
-                Onward::Through(link) => {
-                    let link = &mut self.through[link as usize];
-                    if let Verdict::Pass { arrives, .. } =
-                        link.enqueue(time, u32::from(packet.bytes))
-                    {
-                        time = arrives;
-                    }
-                }
-                Onward::Lane(lane) => {
-                    let lane = &mut self.lanes[lane as usize];
-                    if lane.packets.push(time, packet) {
-                        self.junctions[lane.to as usize].heads[lane.rank as usize] = time;
-                        self.schedule.arm(lane.to, time);
-                    }
-                    return;
-                }
-            }
+        let step = self.steps[first as usize + usize::from(packet.hop)];
+        packet.hop = step.hop;
+        let lane = &mut self.lanes[step.lane as usize];
+        let mut time = time.saturating_add(lane.delay_ps);
+        for link in &mut lane.through {
+            time = link.arrival(time, u32::from(packet.bytes));
         }
+        if lane.packets.push(time, packet) {
+            self.junctions[lane.to as usize].heads[lane.rank as usize] = time;
+            self.schedule.arm(lane.to, time);
+        }
+        true
     }
 
-    /// The links that are junctions.
+    /// The links that keep a record, and more.
     pub(crate) fn links(&mut self) -> impl Iterator<Item = &mut MeteredLink> {
-        self.junctions.iter_mut().map(|junction| &mut junction.link)
+        self.junctions.iter_mut().filter_map(|junction| match &mut junction.link {
+            JunctionLink::Plain(_) => None,
+            JunctionLink::Metered(link) => Some(&mut **link),
+        })
     }
 
+    /// See [`Self::links`].
     pub(crate) fn into_links(self) -> impl Iterator<Item = MeteredLink> {
-        self.junctions.into_iter().map(|junction| junction.link)
+        self.junctions.into_iter().filter_map(|junction| match junction.link {
+            JunctionLink::Plain(_) => None,
+            JunctionLink::Metered(link) => Some(*link),
+        })
     }
 
     /// All packets on their way.
     pub(crate) fn packets(&self) -> impl Iterator<Item = Packet> {
         self.lanes.iter().flat_map(|lane| lane.packets.packets())
+    }
+}
+
+impl Lane {
+    fn new(spec: &LaneSpec, rank: u32, plain: &[Option<PlainLink>]) -> Self {
+        let links = || spec.through.iter().filter_map(|link| plain[*link as usize].as_ref());
+        let delays = links().take_while(|link| link.is_pure_delay());
+        Self {
+            from: spec.from,
+            to: spec.to,
+            rank,
+            in_order: spec.in_order,
+            delay_ps: delays.map(PlainLink::least_ps).fold(0, Picos::saturating_add),
+            through: links().skip_while(|link| link.is_pure_delay()).cloned().collect(),
+            packets: Transit::new(spec.in_order),
+            least_ps: spec.least_ps,
+        }
     }
 }

@@ -79,11 +79,7 @@ impl Transit {
         }
     }
 
-    pub(crate) fn is_in_order(&self) -> bool {
-        matches!(self, Self::InOrder(_))
-    }
-
-    /// Calls `each` with every arrival before `limit`; ascending if [`Self::is_in_order`].
+    /// Calls `each` with every arrival before `limit`; ascending if packets keep their order.
     #[inline]
     pub(crate) fn before(&self, limit: Picos, mut each: impl FnMut(Picos)) {
         match self {
