@@ -109,7 +109,7 @@ pub struct IntHop {
 }
 
 /// One acknowledgement with everything known about it. Dereferences to its [`AckSample`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Ack<'a> {
     /// The fixed-size part, the only one the kernel has.
     pub sample: AckSample,

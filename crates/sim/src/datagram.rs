@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::AckSample;
 use paceline_cc::sampler::SendStamp;
+use paceline_cc::{Ack, AckSample};
 use paceline_net::{PS_PER_NS, PS_PER_US, Picos};
 
 use crate::events::NEVER;
@@ -139,8 +139,9 @@ impl DatagramSender {
             newest: Some(stamp),
             flags: AckSample::CUMULATIVE | if limited { AckSample::CWND_LIMITED } else { 0 },
         };
-        let mut sample = self.host.sample(now, &facts);
-        meter.on_rtt(now, sample.rtt_ns);
+        let mut ack = Ack::default();
+        self.host.sample(now, &facts, &mut ack);
+        meter.on_rtt(now, ack.rtt_ns);
         let lost = expand(self.lost, packet.acknowledged().0);
         if lost > self.lost {
             let newly = (lost - self.lost) as u32;
@@ -153,10 +154,10 @@ impl DatagramSender {
             self.host.on_loss(now, newly, newest_ns, self.in_flight(), starts);
         }
         if seq < self.episode_until {
-            sample.flags |= AckSample::IN_RECOVERY;
+            ack.sample.flags |= AckSample::IN_RECOVERY;
         }
         let nothing_left = self.in_flight() == 0;
-        self.host.on_ack(sample, self.in_flight(), nothing_left);
+        self.host.on_ack(&mut ack, self.in_flight(), nothing_left);
         while self.sendings.first() + self.in_flight() + LATE_ACKS < self.acked_to {
             self.sendings.pop();
         }

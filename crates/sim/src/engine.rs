@@ -15,7 +15,7 @@ use paceline_net::{Capacity, Picos};
 use crate::events::Entry;
 use crate::flow::{Flows, PROVIDES};
 use crate::link_meter::LinkMeter;
-use crate::network::Network;
+use crate::network::{Arrivals, Network};
 use crate::outcome::{EngineStats, Outcome};
 use crate::packet::Packet;
 use crate::plan::{FlowPlan, MAX_IN_FLIGHT, Plan, PlanError, Stack};
@@ -96,16 +96,24 @@ impl Engine {
     /// Handles all that happens at `junction` before `limit`. Nothing does before `now`.
     fn work(&mut self, junction: u32, now: Picos, limit: Picos) {
         let mut order = std::mem::take(&mut self.order);
-        self.network.arrivals(junction, now, limit, &mut order);
-        for &entry in &order {
-            let (time, lane) = Network::arrival(entry, now);
-            self.run_timers(junction, time);
-            if let Some(packet) = self.network.take(junction, lane) {
-                self.on_arrival(junction, time, packet);
+        match self.network.arrivals(junction, now, limit, &mut order) {
+            Arrivals::OneLane(lane) => {
+                while let Some((time, packet)) = self.network.take_before(lane, limit) {
+                    self.run_timers(junction, time);
+                    self.on_arrival(junction, time, packet);
+                    self.handled += 1;
+                }
+            }
+            Arrivals::Ordered => {
+                for &entry in &order {
+                    let (time, packet) = self.network.take(junction, entry);
+                    self.run_timers(junction, time);
+                    self.on_arrival(junction, time, packet);
+                }
+                self.handled += order.len() as u64;
             }
         }
         self.run_timers(junction, limit);
-        self.handled += order.len() as u64;
         self.order = order;
         self.network.settle(junction, limit);
     }
@@ -131,10 +139,14 @@ impl Engine {
             }
         } else {
             self.delivered += u64::from(packet.is_data());
-            if let Some(ack) = self.flows.receiver(flow).on_packet(now, &packet) {
+            let receiver = self.flows.receiver(flow);
+            let ack = receiver.on_packet(now, &packet);
+            if let Some(time) = receiver.alarm(now) {
+                self.set_receiver_timer(junction, time, flow);
+            }
+            if let Some(ack) = ack {
                 self.transmit(junction, now, ack);
             }
-            self.arm_receiver(junction, now, flow);
         }
     }
 
@@ -145,27 +157,23 @@ impl Engine {
             while let Some(ack) = self.flows.receiver(flow).wake(now) {
                 self.transmit(junction, now, ack);
             }
-            return self.arm_receiver(junction, now, flow);
-        }
-        let due = match &mut self.flows.senders[flow] {
-            Some(sender) => sender.wake(now),
-            None => {
-                self.flows.begin(flow, now);
-                true
+            if let Some(time) = self.flows.receiver(flow).alarm(now) {
+                self.set_receiver_timer(junction, time, flow);
             }
-        };
-        if due {
-            self.pump(junction, now, flow);
-        } else {
-            self.arm_sender(junction, now, flow);
+            return;
         }
-    }
-
-    #[inline]
-    fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) {
-        if !self.network.transmit(junction, now, packet) && packet.is_data() {
-            self.flows.dropped[packet.flow as usize] += 1;
+        match &mut self.flows.senders[flow] {
+            None => self.flows.begin(flow, now),
+            Some(sender) => {
+                if !sender.wake(now) {
+                    if let Some(time) = sender.alarm(now) {
+                        self.network.set_timer(junction, Entry { time, id: flow as u32 });
+                    }
+                    return;
+                }
+            }
         }
+        self.pump(junction, now, flow);
     }
 
     /// Sends what `flow` may send now and sets its timer.
@@ -181,23 +189,21 @@ impl Engine {
                 self.flows.dropped[flow] += 1;
             }
         }
-        self.arm_sender(junction, now, flow);
-    }
-
-    #[inline]
-    fn arm_sender(&mut self, junction: u32, now: Picos, flow: usize) {
-        let Some(sender) = &mut self.flows.senders[flow] else { return };
         if let Some(time) = sender.alarm(now) {
             self.network.set_timer(junction, Entry { time, id: flow as u32 });
         }
     }
 
     #[inline]
-    fn arm_receiver(&mut self, junction: u32, now: Picos, flow: usize) {
-        if let Some(time) = self.flows.receiver(flow).alarm(now) {
-            let id = (self.flows.len() + flow) as u32;
-            self.network.set_timer(junction, Entry { time, id });
+    fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) {
+        if !self.network.transmit(junction, now, packet) && packet.is_data() {
+            self.flows.dropped[packet.flow as usize] += 1;
         }
+    }
+
+    fn set_receiver_timer(&mut self, junction: u32, time: Picos, flow: usize) {
+        let id = (self.flows.len() + flow) as u32;
+        self.network.set_timer(junction, Entry { time, id });
     }
 
     fn finish(self) -> Outcome {

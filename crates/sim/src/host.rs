@@ -34,6 +34,8 @@ pub(crate) struct AckFacts {
 pub(crate) struct Host {
     controller: Box<dyn Controller>,
     pub(crate) control: Control,
+    /// Its window in whole packets.
+    cwnd_packets: u64,
     pub(crate) rtt: RttEstimator,
     sampler: RateSampler,
     /// Bytes the controller counts for a packet.
@@ -66,6 +68,7 @@ impl Host {
         Self {
             controller,
             control,
+            cwnd_packets: control.cwnd_bytes / u64::from(path.packet_bytes),
             rtt,
             sampler: RateSampler::default(),
             packet_bytes: u64::from(path.packet_bytes),
@@ -98,7 +101,7 @@ impl Host {
 
     #[inline]
     pub(crate) fn cwnd_packets(&self) -> u64 {
-        self.control.cwnd_bytes / self.packet_bytes
+        self.cwnd_packets
     }
 
     /// The rate to pace at, bytes/s: the controller's or the cap, whichever is lower.
@@ -197,40 +200,38 @@ impl Host {
         self.reread();
     }
 
-    /// RTT and rate sample of an ACK, taken before losses are looked for.
-    pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts) -> AckSample {
-        let rtt_ns = facts.newest.map_or(0, |stamp| self.clock_ns(now) - stamp.sent_ns);
+    /// Writes the RTT and the rate sample of an ACK into `ack`, before losses are looked for.
+    pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts, ack: &mut Ack<'_>) {
+        let rtt_ns = facts.newest.as_ref().map_or(0, |stamp| self.clock_ns(now) - stamp.sent_ns);
         let now_ns = self.tell_ns(now);
         if rtt_ns > 0 {
             self.rtt.on_sample(rtt_ns);
         }
-        let mut sample = AckSample {
-            now_ns,
-            acked_bytes: u64::from(facts.acked_packets) * self.packet_bytes,
-            acked_packets: facts.acked_packets,
-            rtt_ns,
-            srtt_ns: self.rtt.srtt_ns(),
-            min_rtt_ns: self.rtt.min_rtt_ns(),
-            prior_in_flight_bytes: facts.prior_in_flight * self.packet_bytes,
-            flags: facts.flags,
-            ..AckSample::default()
-        };
-        let (acked, min_rtt_ns) = (sample.acked_bytes, sample.min_rtt_ns);
+        let acked_bytes = u64::from(facts.acked_packets) * self.packet_bytes;
+        let sample = &mut ack.sample;
+        sample.now_ns = now_ns;
+        sample.acked_bytes = acked_bytes;
+        sample.acked_packets = facts.acked_packets;
+        sample.rtt_ns = rtt_ns;
+        sample.srtt_ns = self.rtt.srtt_ns();
+        sample.min_rtt_ns = self.rtt.min_rtt_ns();
+        sample.prior_in_flight_bytes = facts.prior_in_flight * self.packet_bytes;
+        sample.flags = facts.flags;
         match &facts.newest {
-            Some(stamp) => self.sampler.on_ack(now_ns, acked, stamp, min_rtt_ns, &mut sample),
-            None => self.sampler.on_unsampled_ack(now_ns, acked, &mut sample),
+            Some(stamp) => {
+                self.sampler.on_ack(now_ns, acked_bytes, stamp, self.rtt.min_rtt_ns(), sample);
+            }
+            None => self.sampler.on_unsampled_ack(now_ns, acked_bytes, sample),
         }
-        sample
     }
 
     /// Hands the finished sample to the controller.
-    pub(crate) fn on_ack(&mut self, sample: AckSample, in_flight: u64, nothing_left: bool) {
-        let mut sample = sample;
-        sample.in_flight_bytes = in_flight * self.packet_bytes;
+    pub(crate) fn on_ack(&mut self, ack: &mut Ack<'_>, in_flight: u64, nothing_left: bool) {
+        ack.sample.in_flight_bytes = in_flight * self.packet_bytes;
         if nothing_left {
-            self.idle_since_ns = Some(sample.now_ns);
+            self.idle_since_ns = Some(ack.now_ns);
         }
-        self.controller.on_ack(&Ack { sample, hops: &[] });
+        self.controller.on_ack(ack);
         self.reread();
     }
 
@@ -284,6 +285,7 @@ impl Host {
     #[inline]
     fn reread(&mut self) {
         self.control = self.controller.control();
+        self.cwnd_packets = self.control.cwnd_bytes / self.packet_bytes;
         self.timer_at = self.control.next_timer_ns.saturating_mul(PS_PER_NS);
         if self.control.pacing_bytes_per_s == Control::UNPACED {
             self.burst_left_bytes = 0;

@@ -1,10 +1,12 @@
 //! The links of a run at work: junctions, the lanes between them, and which junction has something to do when.
 
+use std::ops::Range;
+
 use paceline_net::{Link, Picos, PlainLink};
 
 use crate::events::{Entry, Heap, NEVER, Schedule};
 use crate::link_meter::{LinkMeter, MeteredLink};
-use crate::packet::Packet;
+use crate::packet::{Arrival, Packet};
 use crate::plan::NamedLink;
 use crate::route::{LaneSpec, Routes, Step};
 use crate::transit::Transit;
@@ -12,10 +14,9 @@ use crate::transit::Transit;
 /// The entrance of a link: packets meet here, and flows' ends sit here.
 struct Junction {
     link: JunctionLink,
-    /// Its lanes are `lanes[first_lane..]`, one per entry of `heads`.
+    /// The lanes that lead here are consecutive.
     first_lane: u32,
-    /// Arrival of the first packet of each lane.
-    heads: Vec<Picos>,
+    lanes: u32,
     /// Timers of the ends that sit here.
     timers: Heap,
     /// What happens elsewhere at a time t has no effect here before t plus this, ps.
@@ -30,9 +31,6 @@ enum JunctionLink {
 struct Lane {
     from: u32,
     to: u32,
-    /// Place among the lanes of the junction it leads to.
-    rank: u32,
-    in_order: bool,
     /// Delay of the links passed through before the first that has a rate, ps.
     delay_ps: Picos,
     /// The links passed through from there on.
@@ -45,13 +43,23 @@ struct Lane {
 pub(crate) struct Network {
     junctions: Vec<Junction>,
     lanes: Vec<Lane>,
+    /// Arrival of the first packet of each lane.
+    heads: Vec<Picos>,
     steps: Vec<Step>,
     first_step: Vec<[u32; 2]>,
     pub(crate) schedule: Schedule,
 }
 
+/// How a junction's arrivals come.
+pub(crate) enum Arrivals {
+    /// All over this lane.
+    OneLane(usize),
+    /// Over several, in an order that was worked out.
+    Ordered,
+}
+
 /// A junction of more lanes than this does not look at each of them to see how far it may go.
-const FEW_LANES: usize = 64;
+const FEW_LANES: u32 = 64;
 
 /// Arrivals of one batch are ordered by words of (time since its start, lane).
 const LANE_BITS: u32 = 20;
@@ -79,22 +87,23 @@ impl Network {
                     JunctionLink::Metered(Box::new(MeteredLink { model, meter }))
                 }
             };
-            let (heads, timers) = (Vec::new(), Heap::default());
-            junctions.push(Junction { link, first_lane: 0, heads, timers, lookahead_ps: NEVER });
+            let (timers, lookahead_ps) = (Heap::default(), NEVER);
+            junctions.push(Junction { link, first_lane: 0, lanes: 0, timers, lookahead_ps });
         }
         let mut lanes = Vec::with_capacity(routes.lanes.len());
         for (number, spec) in (0..).zip(&routes.lanes) {
             let junction: &mut Junction = &mut junctions[spec.to as usize];
-            if junction.heads.is_empty() {
+            if junction.lanes == 0 {
                 junction.first_lane = number;
             }
+            junction.lanes += 1;
             junction.lookahead_ps = junction.lookahead_ps.min(spec.least_ps);
-            lanes.push(Lane::new(spec, junction.heads.len() as u32, &plain));
-            junction.heads.push(NEVER);
+            lanes.push(Lane::new(spec, &plain));
         }
         let schedule = Schedule::new(junctions.len());
         let Routes { steps, first_step, .. } = routes;
-        Self { junctions, lanes, steps, first_step, schedule }
+        let heads = vec![NEVER; lanes.len()];
+        Self { junctions, lanes, heads, steps, first_step, schedule }
     }
 
     /// Up to when, exclusively, `junction` may work if nothing anywhere is due before `now`.
@@ -103,8 +112,9 @@ impl Network {
     /// is due there now, or what reaches it from now on.
     pub(crate) fn horizon(&self, junction: u32, now: Picos) -> Picos {
         let this = &self.junctions[junction as usize];
-        let soonest = if this.heads.len() <= FEW_LANES {
-            self.lanes_of(junction)
+        let soonest = if this.lanes <= FEW_LANES {
+            self.lanes[this.lanes()]
+                .iter()
                 .map(|lane| {
                     let due =
                         if lane.from == junction { now } else { self.schedule.due(lane.from) };
@@ -119,40 +129,52 @@ impl Network {
         soonest.min(now.saturating_add(LONGEST_BATCH_PS))
     }
 
-    fn lanes_of(&self, junction: u32) -> impl Iterator<Item = &Lane> {
-        let this = &self.junctions[junction as usize];
-        self.lanes[this.first_lane as usize..].iter().take(this.heads.len())
-    }
-
-    /// The arrivals at `junction` before `limit`, in the order in which to [`Self::take`] them, as its lanes' numbers with
-    /// the time since `now`.
+    /// Looks for the arrivals at `junction` before `limit`. If they come over several lanes, `order` then holds one word for
+    /// each, in the order in which to [`Self::take`] them.
     #[inline]
-    pub(crate) fn arrivals(&self, junction: u32, now: Picos, limit: Picos, order: &mut Vec<u64>) {
+    pub(crate) fn arrivals(
+        &self,
+        junction: u32,
+        now: Picos,
+        limit: Picos,
+        order: &mut Vec<u64>,
+    ) -> Arrivals {
         order.clear();
-        let this = &self.junctions[junction as usize];
-        let mut sorted = true;
-        for (rank, _) in (0..).zip(&this.heads).filter(|(_, head)| **head < limit) {
-            let lane = &self.lanes[(this.first_lane + rank) as usize];
-            sorted &= order.is_empty() && lane.in_order;
-            lane.packets
-                .before(limit, |time| order.push((time - now) << LANE_BITS | u64::from(rank)));
+        let lanes = self.junctions[junction as usize].lanes();
+        let heads = &self.heads[lanes.clone()];
+        let mut waiting = (0..).zip(heads).filter(|(_, head)| **head < limit).map(|(rank, _)| rank);
+        let Some(first) = waiting.next() else { return Arrivals::Ordered };
+        let next = waiting.next();
+        if next.is_none() {
+            return Arrivals::OneLane(lanes.start + first);
         }
-        if !sorted {
-            order.sort_unstable();
+        for rank in std::iter::once(first).chain(next).chain(waiting) {
+            let lane = &self.lanes[lanes.start + rank];
+            lane.packets.before(limit, |time| order.push((time - now) << LANE_BITS | rank as u64));
         }
+        order.sort_unstable();
+        Arrivals::Ordered
     }
 
-    /// Time and lane of an entry of [`Self::arrivals`].
+    /// Takes the first packet of the lane that an entry of [`Self::arrivals`] names. What `heads` says of the lane is out of
+    /// date until [`Self::settle`].
     #[inline]
-    pub(crate) fn arrival(entry: u64, now: Picos) -> (Picos, u32) {
-        (now + (entry >> LANE_BITS), entry as u32 & ((1 << LANE_BITS) - 1))
+    pub(crate) fn take(&mut self, junction: u32, entry: u64) -> (Picos, Packet) {
+        let lane = self.junctions[junction as usize].first_lane as usize
+            + (entry & ((1 << LANE_BITS) - 1)) as usize;
+        let Arrival { time, packet } =
+            self.lanes[lane].packets.pop().expect("an entry stands for a packet on its lane");
+        (time, packet)
     }
 
-    /// Takes the first packet of a lane, whose head is then out of date until [`Self::settle`].
+    /// Takes the first packet of `lane` if it arrives before `limit`. As with [`Self::take`].
     #[inline]
-    pub(crate) fn take(&mut self, junction: u32, rank: u32) -> Option<Packet> {
-        let lane = self.junctions[junction as usize].first_lane + rank;
-        self.lanes[lane as usize].packets.pop()
+    pub(crate) fn take_before(&mut self, lane: usize, limit: Picos) -> Option<(Picos, Packet)> {
+        let packets = &mut self.lanes[lane].packets;
+        if packets.due() >= limit {
+            return None;
+        }
+        packets.pop().map(|arrival| (arrival.time, arrival.packet))
     }
 
     /// Sets a timer at `junction`, which takes note of it when it next settles.
@@ -181,7 +203,8 @@ impl Network {
     pub(crate) fn settle(&mut self, junction: u32, limit: Picos) {
         let this = &mut self.junctions[junction as usize];
         let mut next = this.timers.peek().map_or(NEVER, |timer| timer.time);
-        for (lane, head) in self.lanes[this.first_lane as usize..].iter().zip(&mut this.heads) {
+        let lanes = this.lanes();
+        for (lane, head) in self.lanes[lanes.clone()].iter().zip(&mut self.heads[lanes]) {
             if *head < limit {
                 *head = lane.packets.due();
             }
@@ -209,7 +232,7 @@ impl Network {
             time = link.arrival(time, u32::from(packet.bytes));
         }
         if lane.packets.push(time, packet) {
-            self.junctions[lane.to as usize].heads[lane.rank as usize] = time;
+            self.heads[step.lane as usize] = time;
             self.schedule.arm(lane.to, time);
         }
         true
@@ -237,15 +260,22 @@ impl Network {
     }
 }
 
+impl Junction {
+    /// The lanes that lead here.
+    #[inline]
+    fn lanes(&self) -> Range<usize> {
+        let first = self.first_lane as usize;
+        first..first + self.lanes as usize
+    }
+}
+
 impl Lane {
-    fn new(spec: &LaneSpec, rank: u32, plain: &[Option<PlainLink>]) -> Self {
+    fn new(spec: &LaneSpec, plain: &[Option<PlainLink>]) -> Self {
         let links = || spec.through.iter().filter_map(|link| plain[*link as usize].as_ref());
         let delays = links().take_while(|link| link.is_pure_delay());
         Self {
             from: spec.from,
             to: spec.to,
-            rank,
-            in_order: spec.in_order,
             delay_ps: delays.map(PlainLink::least_ps).fold(0, Picos::saturating_add),
             through: links().skip_while(|link| link.is_pure_delay()).cloned().collect(),
             packets: Transit::new(spec.in_order),

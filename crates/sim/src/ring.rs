@@ -62,6 +62,19 @@ impl<T: Copy + Default> SeqRing<T> {
         Some(record)
     }
 
+    /// Takes the record of number `first` if that is below `end`; it stays readable until the next push.
+    #[inline]
+    pub(crate) fn pop_before(&mut self, end: u64) -> Option<(u64, &T)> {
+        let seq = self.first;
+        if seq >= end.min(self.next) {
+            return None;
+        }
+        self.first += 1;
+        let slot = self.slot(seq);
+        Some((seq, &self.slots[slot]))
+    }
+
+    #[cold]
     fn grow(&mut self) {
         let mut slots = vec![T::default(); (self.slots.len() * 2).max(16)];
         let mask = slots.len() - 1;

@@ -72,10 +72,12 @@ impl Transit {
     }
 
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Packet> {
+    pub(crate) fn pop(&mut self) -> Option<Arrival> {
         match self {
-            Self::InOrder(queue) => queue.pop_front().map(|a| a.packet),
-            Self::AnyOrder { heap, .. } => heap.pop().map(|Reverse((_, _, Carried(p)))| p),
+            Self::InOrder(queue) => queue.pop_front(),
+            Self::AnyOrder { heap, .. } => {
+                heap.pop().map(|Reverse((time, _, Carried(packet)))| Arrival { time, packet })
+            }
         }
     }
 

@@ -51,8 +51,10 @@ pub(crate) struct Delivered {
     pub(crate) packets: u32,
     /// Whether the cumulative acknowledgement moved.
     pub(crate) cumulative: bool,
-    /// The newest transmission known to have arrived, by this ACK.
-    pub(crate) newest: Option<Segment>,
+    /// The stamp of the newest transmission known to have arrived, by this ACK.
+    pub(crate) newest: Option<SendStamp>,
+    /// Its place among all transmissions.
+    newest_order: u32,
     /// That `newest` was sent more than once.
     pub(crate) retransmitted: bool,
 }
@@ -64,13 +66,43 @@ pub(crate) struct Lost {
     pub(crate) newest_sent_ns: u64,
 }
 
+/// What has arrived and what is on the way.
+#[derive(Debug, Default)]
+struct Arrivals {
+    /// Sent, not acknowledged, not declared lost.
+    in_flight: u64,
+    /// Order of the newest transmission known to have arrived.
+    newest_order: u32,
+}
+
+impl Arrivals {
+    /// Segment `seq` has been delivered: counts it, and notes what it tells of the path.
+    #[inline]
+    fn deliver(&mut self, seq: u64, segment: &Segment, ack: &TcpAck, delivered: &mut Delivered) {
+        delivered.packets += 1;
+        self.in_flight -= u64::from(segment.in_flight);
+        // Of a segment sent several times, only the echo tells which copy arrived (Karn's algorithm).
+        let known = segment.copies == 1
+            || (seq == ack.trigger && segment.copies & 15 == u32::from(ack.copy));
+        if !known {
+            return;
+        }
+        if later(segment.order, self.newest_order) {
+            self.newest_order = segment.order;
+        }
+        if delivered.newest.is_none() || later(segment.order, delivered.newest_order) {
+            delivered.newest = Some(segment.stamp);
+            delivered.newest_order = segment.order;
+            delivered.retransmitted = segment.copies > 1;
+        }
+    }
+}
+
 pub(crate) struct Scoreboard {
     segments: SeqRing<Segment>,
-    in_flight: u64,
+    arrivals: Arrivals,
     /// Transmissions so far.
     transmissions: u32,
-    /// Order of the newest transmission known to have arrived.
-    delivered_order: u32,
     /// One past each of the highest segments selectively acknowledged, highest first; 0 = none.
     highest_sacked: [u64; DUP_THRESH],
     /// Segments below this have been judged by DupThresh.
@@ -85,9 +117,8 @@ impl Scoreboard {
     pub(crate) fn new() -> Self {
         Self {
             segments: SeqRing::new(),
-            in_flight: 0,
+            arrivals: Arrivals::default(),
             transmissions: 0,
-            delivered_order: 0,
             highest_sacked: [0; DUP_THRESH],
             judged: 0,
             to_resend: VecDeque::new(),
@@ -110,7 +141,7 @@ impl Scoreboard {
     /// Packets in flight: sent, not acknowledged, not declared lost ("pipe" of RFC 6675).
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
-        self.in_flight
+        self.arrivals.in_flight
     }
 
     #[cfg(test)]
@@ -121,7 +152,7 @@ impl Scoreboard {
     /// Segment `seq` was sent: the next new one, or one taken from [`Self::next_to_resend`]. Returns which copy it is.
     pub(crate) fn on_send(&mut self, seq: u64, stamp: SendStamp) -> u32 {
         self.transmissions = self.transmissions.wrapping_add(1);
-        self.in_flight += 1;
+        self.arrivals.in_flight += 1;
         let order = self.transmissions;
         match self.segments.get_mut(seq) {
             None => {
@@ -152,46 +183,24 @@ impl Scoreboard {
     pub(crate) fn on_ack(&mut self, ack: &TcpAck) -> Delivered {
         let mut delivered = Delivered::default();
         let cumulative = ack.cumulative.min(self.next());
-        while self.una() < cumulative {
-            delivered.cumulative = true;
-            let seq = self.una();
-            if let Some(segment) = self.segments.pop()
-                && !segment.sacked
-            {
-                self.deliver(seq, segment, ack, &mut delivered);
+        delivered.cumulative = self.una() < cumulative;
+        while let Some((seq, segment)) = self.segments.pop_before(cumulative) {
+            if !segment.sacked {
+                self.arrivals.deliver(seq, segment, ack, &mut delivered);
             }
         }
         let end = ack.block.1.min(self.next());
         let mut seq = self.next_unsacked(ack.block.0.max(self.una()));
         while seq < end {
             if let Some(segment) = self.segments.get_mut(seq) {
-                let before = *segment;
+                self.arrivals.deliver(seq, segment, ack, &mut delivered);
                 segment.sacked = true;
                 segment.in_flight = false;
-                self.deliver(seq, before, ack, &mut delivered);
                 self.note_highest(seq + 1);
             }
             seq = self.next_unsacked(seq + 1);
         }
         delivered
-    }
-
-    fn deliver(&mut self, seq: u64, segment: Segment, ack: &TcpAck, delivered: &mut Delivered) {
-        delivered.packets += 1;
-        self.in_flight -= u64::from(segment.in_flight);
-        // Of a segment sent several times, only the echo tells which copy arrived (Karn's algorithm).
-        let known = segment.copies == 1
-            || (seq == ack.trigger && segment.copies & 15 == u32::from(ack.copy));
-        if !known {
-            return;
-        }
-        if later(segment.order, self.delivered_order) {
-            self.delivered_order = segment.order;
-        }
-        if delivered.newest.is_none_or(|newest| later(segment.order, newest.order)) {
-            delivered.newest = Some(segment);
-            delivered.retransmitted = segment.copies > 1;
-        }
     }
 
     /// The first segment at or above `seq` that is not selectively acknowledged; shortens the path for the next call.
@@ -238,7 +247,8 @@ impl Scoreboard {
         self.judged = self.judged.max(edge);
         while let Some(&(seq, order)) = self.resent.front() {
             let current = self.segments.get(seq).is_some_and(|s| s.in_flight && s.order == order);
-            let overtaken = later(self.delivered_order, order.wrapping_add(DUP_THRESH as u32 - 1));
+            let overtaken =
+                later(self.arrivals.newest_order, order.wrapping_add(DUP_THRESH as u32 - 1));
             if current && !overtaken {
                 break;
             }
@@ -256,7 +266,7 @@ impl Scoreboard {
         segment.in_flight = false;
         lost.packets += 1;
         lost.newest_sent_ns = lost.newest_sent_ns.max(segment.stamp.sent_ns);
-        self.in_flight -= 1;
+        self.arrivals.in_flight -= 1;
         self.to_resend.push_back(seq);
     }
 
@@ -289,7 +299,7 @@ impl Scoreboard {
             segment.in_flight = false;
             self.to_resend.push_back(seq);
         }
-        self.in_flight = 0;
+        self.arrivals.in_flight = 0;
         self.judged = self.next();
         lost
     }

@@ -3,7 +3,7 @@
 //! Loss recovery follows RFC 6675 with the scoreboard's rules, PRR (RFC 9937) for controllers that do not pace themselves,
 //! RFC 6298 for the timer, and RFC 2883 (DSACK) to notice that an episode was reordering.
 
-use paceline_cc::AckSample;
+use paceline_cc::{Ack, AckSample};
 use paceline_net::{PS_PER_NS, PS_PER_S, Picos};
 
 use super::scoreboard::{Scoreboard, TcpAck};
@@ -122,14 +122,15 @@ impl TcpSender {
         let mut facts = AckFacts {
             acked_packets: delivered.packets,
             prior_in_flight,
-            newest: delivered.newest.map(|s| s.stamp),
+            newest: delivered.newest,
             ..AckFacts::default()
         };
         let flag = |on: bool, flag: u32| if on { flag } else { 0 };
         facts.flags = flag(delivered.retransmitted, AckSample::RETRANSMIT)
             | flag(delivered.cumulative, AckSample::CUMULATIVE)
             | flag(una < self.limited_until, AckSample::CWND_LIMITED);
-        let mut sample = self.host.sample(now, &facts);
+        let mut sample = Ack::default();
+        self.host.sample(now, &facts, &mut sample);
         meter.on_rtt(now, sample.rtt_ns);
 
         let lost = self.board.detect_losses();
@@ -140,10 +141,10 @@ impl TcpSender {
             self.recovery = None;
         }
         if self.recovery.as_ref().is_some_and(|r| !r.timeout) {
-            sample.flags |= AckSample::IN_RECOVERY;
+            sample.sample.flags |= AckSample::IN_RECOVERY;
         }
         let nothing_left = self.board.una() == self.board.next();
-        self.host.on_ack(sample, self.board.in_flight(), nothing_left);
+        self.host.on_ack(&mut sample, self.board.in_flight(), nothing_left);
         self.update_prr(u64::from(delivered.packets), delivered.cumulative && lost.packets == 0);
         self.expiries = 0;
         self.rto_at = if nothing_left { NEVER } else { now + self.rto_ps() };
