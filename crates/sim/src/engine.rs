@@ -16,6 +16,7 @@ use crate::packet::Packet;
 use crate::plan::{FlowPlan, MAX_IN_FLIGHT, Plan, PlanError, Stack};
 use crate::recorder::Recorder;
 use crate::series::seconds;
+use crate::stats::Resolution;
 use crate::transit::RunningLink;
 
 pub(crate) struct Engine {
@@ -46,12 +47,13 @@ impl Engine {
                 RunningLink::new(model, meter)
             })
             .collect();
+        let resolution = Resolution::of_flows(flows.len());
         let flows: Vec<Flow> = flows
             .into_iter()
             .map(|flow| {
                 let propagation =
                     flow.forward.iter().map(|l| links[*l as usize].model.delay_ps()).sum();
-                Flow::new(flow, warmup_ps, propagation)
+                Flow::new(flow, warmup_ps, propagation, resolution)
             })
             .collect();
         let mut events = Events::new(links.len() + 2 * flows.len() + 1);

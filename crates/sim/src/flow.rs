@@ -10,6 +10,7 @@ use crate::host::{Host, SendCounters};
 use crate::meter::FlowMeter;
 use crate::packet::Packet;
 use crate::plan::{ControllerFactory, FlowPlan, PacketSizes, Stack};
+use crate::stats::Resolution;
 use crate::tcp::{Arrived, TcpReceiver, TcpSender};
 use crate::transfer::Transfer;
 
@@ -51,7 +52,12 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(plan: FlowPlan, warmup: Picos, propagation: Picos) -> Self {
+    pub(crate) fn new(
+        plan: FlowPlan,
+        warmup: Picos,
+        propagation: Picos,
+        resolution: Resolution,
+    ) -> Self {
         Self {
             spec: FlowSpec {
                 name: plan.name,
@@ -65,7 +71,7 @@ impl Flow {
                 fields: plan.fields,
             },
             ends: Ends::Waiting(plan.controller),
-            meter: FlowMeter::new(warmup),
+            meter: FlowMeter::new(warmup, resolution),
             forward: plan.forward.into(),
             reverse: plan.reverse.into(),
             propagation,
@@ -232,11 +238,8 @@ impl Flow {
             Ends::Tcp(..) => size_of::<TcpSender>(),
             Ends::Datagram(..) => size_of::<DatagramSender>(),
         };
-        let meter = &self.meter;
-        let measured =
-            meter.rtt.heap_bytes() + meter.queueing.heap_bytes() + meter.signal.heap_bytes();
         let paths = (self.forward.len() + self.reverse.len()) * size_of::<u32>();
-        size_of::<Self>() + ends + measured + paths
+        size_of::<Self>() + ends + self.meter.heap_bytes() + paths
     }
 
     pub(crate) fn data_bytes(&self) -> u64 {

@@ -2,10 +2,10 @@
 
 use paceline_net::{PS_PER_MS, PS_PER_NS, Picos};
 
-use crate::stats::{Distribution, SignalDelay};
+use crate::stats::{Distribution, Resolution, SignalDelay};
 
 /// Measurements of a flow. Distributions hold what fell in `[warmup, end]`; counters the whole run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct FlowMeter {
     warmup: Picos,
     pub(crate) rtt: Distribution,
@@ -42,8 +42,24 @@ impl Interval {
 }
 
 impl FlowMeter {
-    pub(crate) fn new(warmup: Picos) -> Self {
-        Self { warmup, ..Self::default() }
+    pub(crate) fn new(warmup: Picos, resolution: Resolution) -> Self {
+        Self {
+            warmup,
+            rtt: Distribution::new(resolution.counters),
+            queueing: Distribution::new(resolution.counters),
+            signal: SignalDelay::new(resolution.places),
+            delivered_packets: 0,
+            delivered_bytes: 0,
+            window_bytes: 0,
+            window_payload_bytes: 0,
+            dropped_packets: 0,
+            interval: Interval::default(),
+        }
+    }
+
+    /// Memory it holds beyond its own size, bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.rtt.heap_bytes() + self.queueing.heap_bytes() + self.signal.heap_bytes()
     }
 
     #[inline]
