@@ -34,6 +34,9 @@ struct FlowRecord {
     series: Option<Box<FlowSeries>>,
 }
 
+// What a flow costs that has not begun.
+const _: () = assert!(size_of::<FlowRecord>() == 16);
+
 /// Samples of one flow, and the counters at its last sample.
 #[derive(Default)]
 struct FlowSeries {

@@ -226,6 +226,17 @@ mod tests {
         }
     }
 
+    /// The table of docs/measures.md: largest sample over smallest, step in 512ths of its values.
+    #[test]
+    fn eighty_counters_have_these_steps() {
+        for (ratio, step) in [(1.1, 1), (2.0, 8), (4.0, 16), (16.0, 32), (256.0, 64)] {
+            let (min, max) = (20_000_000, (20_000_000.0 * ratio) as u64);
+            let histogram = filled(&[min, max], 80);
+            println!("{min} to {max}: off by less than 1/{}", 512 / step);
+            assert_eq!(1 << histogram.level, step);
+        }
+    }
+
     proptest! {
         #[test]
         fn order_does_not_matter(

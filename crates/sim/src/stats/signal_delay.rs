@@ -82,8 +82,8 @@ impl SignalDelay {
 struct Ranges {
     /// By place. One whose steps add up to 0 stays.
     ends: Vec<End>,
-    /// Where the last range began in `ends`: the next one often begins there again.
-    recent: u16,
+    /// Where in `ends` the last range began and ended: the next one often does so too.
+    recent: [u16; 2],
     /// Most places there may be.
     budget: u16,
     level: u8,
@@ -99,28 +99,57 @@ struct End {
     step: i32,
 }
 
+impl End {
+    fn add(&mut self, step: i32) {
+        self.step = self.step.saturating_add(step);
+    }
+}
+
 impl Ranges {
     fn new(budget: u16) -> Self {
-        Self { ends: Vec::new(), recent: 0, budget: budget.max(2), level: 0 }
+        Self { ends: Vec::new(), recent: [0; 2], budget: budget.max(2), level: 0 }
     }
 
     /// Adds the values `first`, `first` + 1, …, `length` of them.
+    #[inline(never)]
     fn add(&mut self, first: u32, length: u32) {
         let end = first.saturating_add(length);
+        let [first_at, end_at] = self.recent.map(usize::from);
+        let is_at = |at: usize, place: u32| {
+            self.ends.get(at).is_some_and(|known| u32::from(known.place) == place)
+        };
+        if self.level == 0 && is_at(first_at, first) && is_at(end_at, end) {
+            self.ends[first_at].add(1);
+            self.ends[end_at].add(-1);
+        } else {
+            self.add_anywhere(first, end);
+        }
+    }
+
+    #[inline(never)]
+    fn add_anywhere(&mut self, first: u32, end: u32) {
         if end >> self.level >= u32::from(u16::MAX) {
             self.raise(end);
         }
-        if self.level == 0 {
-            let at = self.add_step(usize::from(self.recent), first as u16, 1);
-            self.recent = at as u16;
-            self.add_step(at + 1, end as u16, -1);
-        } else {
-            self.add_end(first, 1);
-            self.add_end(end, -1);
-        }
+        let [first_at, end_at] = self.recent.map(usize::from);
+        let first_at = self.add_end(first_at, first, 1);
+        let end_at = self.add_end(end_at, end, -1);
+        self.recent = [first_at as u16, end_at as u16];
         if self.ends.len() > usize::from(self.budget) {
             self.raise(end);
         }
+    }
+
+    /// Adds `sign` at `at`, shared between the places around it, the first of which may be that of entry `guess`. Returns the
+    /// entry's index.
+    #[inline]
+    fn add_end(&mut self, guess: usize, at: u32, sign: i32) -> usize {
+        let (place, part) = ((at >> self.level) as u16, at & ((1 << self.level) - 1));
+        let found = self.add_step(guess, place, sign * ((1 << self.level) - part as i32));
+        if part > 0 {
+            self.add_step(found + 1, place + 1, sign * part as i32);
+        }
+        found
     }
 
     /// Adds `step` at `place`, which may be that of entry `guess`, and returns the entry's index.
@@ -133,8 +162,7 @@ impl Ranges {
                 self.insert(at, End { place, step: 0 });
             }
         }
-        let end = &mut self.ends[at];
-        end.step = { end.step }.saturating_add(step);
+        self.ends[at].add(step);
         at
     }
 
@@ -146,15 +174,6 @@ impl Ranges {
             self.ends.reserve_exact((self.ends.len() / 4).max(8).min(left));
         }
         self.ends.insert(at, end);
-    }
-
-    /// An end above level 0, shared between the places around it.
-    fn add_end(&mut self, at: u32, sign: i32) {
-        let (place, part) = ((at >> self.level) as u16, at & ((1 << self.level) - 1));
-        self.add_step(0, place, sign * ((1 << self.level) - part as i32));
-        if part > 0 {
-            self.add_step(0, place + 1, sign * part as i32);
-        }
     }
 
     /// Takes places together until they fit, and `end` among them.
@@ -175,7 +194,6 @@ impl Ranges {
             }
         }
         self.ends.shrink_to_fit();
-        self.recent = 0;
     }
 
     /// The value at rank floor(q n) of n.
@@ -183,7 +201,7 @@ impl Ranges {
         let counts = || {
             self.ends.windows(2).scan(0_i64, |count, ends| {
                 *count += i64::from(ends[0].step);
-                // Saturated steps, after centuries, could fall below.
+                // Below 0 only after 2^31 sendings in one place, when steps no longer add up.
                 Some((ends[0].place, ends[1].place - ends[0].place, (*count).max(0) as u64))
             })
         };
