@@ -11,6 +11,7 @@ use paceline_net::{PS_PER_NS, Picos};
 use crate::plan::{ControllerFactory, FlowPlan, PacketSizes, Stack};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
+use crate::stats::Resolution;
 
 /// What every endpoint of the simulator gives a controller.
 pub(crate) const PROVIDES: Needs =
@@ -43,6 +44,7 @@ pub(crate) struct FlowSpec {
 pub(crate) struct Flows {
     seed: u64,
     warmup: Picos,
+    resolution: Resolution,
     kinds: Vec<FlowKind>,
     pub(crate) specs: Vec<FlowSpec>,
     /// From its start on.
@@ -82,6 +84,7 @@ impl Flows {
         Self {
             seed,
             warmup,
+            resolution: Resolution::of_flows(count),
             specs: specs.collect(),
             kinds: kinds.all,
             senders: (0..count).map(|_| None).collect(),
@@ -111,7 +114,8 @@ impl Flows {
             },
             seed: flow_seed(self.seed, flow as u32),
         };
-        let sender = Sender::new(flow as u32, kind, &path, factory(&path), self.warmup);
+        let sender =
+            Sender::new(flow as u32, kind, &path, factory(&path), self.warmup, self.resolution);
         self.senders[flow] = Some(Box::new(sender));
     }
 
@@ -119,7 +123,7 @@ impl Flows {
     #[inline]
     pub(crate) fn receiver(&mut self, flow: usize) -> &mut Receiver {
         if self.receivers[flow].is_none() {
-            let receiver = Receiver::new(self.kind(flow), self.warmup);
+            let receiver = Receiver::new(self.kind(flow), self.warmup, self.resolution);
             self.receivers[flow] = Some(Box::new(receiver));
         }
         self.receivers[flow].as_mut().expect("made above")

@@ -1,7 +1,7 @@
 //! What both senders share: the controller, what it is fed from (RTT estimate, rate samples), and obedience to what it asks
 //! (pacing). The rules of `paceline_cc::controller` are kept here.
 
-use paceline_cc::event::{Ack, AckSample, Loss, PathInfo, Resume, Sent, Timeout, Undo};
+use paceline_cc::event::{Ack, Loss, PathInfo, Resume, Sent, Timeout, Undo};
 use paceline_cc::rtt::RttEstimator;
 use paceline_cc::sampler::{RateSampler, SendStamp};
 use paceline_cc::{Control, Controller};

@@ -2,9 +2,9 @@
 
 use paceline_net::{Link, Picos, Verdict};
 
-use crate::outcome::{LinkOutcome, Series};
-use crate::series::{bps, seconds};
-use crate::stats::{Distribution, summarize};
+use crate::outcome::LinkOutcome;
+use crate::series::{Rows, bps, seconds};
+use crate::stats::{Distribution, Resolution, summarize};
 
 const LINK_COLUMNS: [(&str, &str); 6] = [
     ("capacity_bps", "bit/s"),
@@ -62,7 +62,7 @@ pub(crate) struct LinkMeter {
     filled_to: Picos,
     queue_sum_ns: u64,
     queue_count: u64,
-    series: Series,
+    rows: Rows,
 }
 
 impl LinkMeter {
@@ -74,12 +74,12 @@ impl LinkMeter {
             sample,
             drops: 0,
             window_bytes: 0,
-            queue: Distribution::default(),
+            queue: Distribution::new(Resolution::FULL.counters),
             departed: Vec::new(),
             filled_to: 0,
             queue_sum_ns: 0,
             queue_count: 0,
-            series: Series::new(&LINK_COLUMNS),
+            rows: Rows::default(),
         }
     }
 
@@ -114,17 +114,18 @@ impl LinkMeter {
         (self.queue_sum_ns, self.queue_count) = (0, 0);
         // Throughput is filled in at the end: departures are known ahead of time.
         let row = [capacity, 0.0, waiting as f64, queue_ms, self.drops as f64, 0.0];
-        self.series.push(now, &row);
+        self.rows.push(now, row.len()).copy_from_slice(&row);
     }
 
     /// The record, given what the link could have served in the window, bytes.
-    pub(crate) fn finish(mut self, offered: Option<f64>) -> LinkOutcome {
+    pub(crate) fn finish(self, offered: Option<f64>) -> LinkOutcome {
         let window = self.end - self.warmup;
-        for (row, value) in self.series.columns[1].values.iter_mut().enumerate() {
+        let mut series = self.rows.into_series(&LINK_COLUMNS);
+        for (row, value) in series.columns[1].values.iter_mut().enumerate() {
             *value = bps(self.departed.get(row).copied().unwrap_or(0), self.sample);
         }
         let from = seconds(self.warmup);
-        let after = self.series.time_s.partition_point(|t| *t <= from);
+        let after = series.time_s.partition_point(|t| *t <= from);
         let throughput_bps = bps(self.window_bytes, window);
         let capacity_bps = offered.map(|bytes| bytes * 8.0 / seconds(window));
         LinkOutcome {
@@ -135,8 +136,8 @@ impl LinkMeter {
             drops: self.drops,
             marks: 0,
             queue_ms: self.queue.stats(1e-6),
-            queue_bytes: summarize(&self.series.columns[2].values[after..]),
-            series: self.series,
+            queue_bytes: summarize(&series.columns[2].values[after..]),
+            series,
         }
     }
 }

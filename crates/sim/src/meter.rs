@@ -2,7 +2,7 @@
 
 use paceline_net::{PS_PER_MS, PS_PER_NS, Picos};
 
-use crate::stats::{Distribution, SignalDelay};
+use crate::stats::{Distribution, Resolution, SignalDelay};
 
 /// A mean over the samples between two rows of the series.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,8 +34,9 @@ pub(crate) struct RttMeter {
 }
 
 impl RttMeter {
-    pub(crate) fn new(warmup: Picos) -> Self {
-        Self { warmup, rtt: Distribution::default(), interval: IntervalMean::default() }
+    pub(crate) fn new(warmup: Picos, resolution: Resolution) -> Self {
+        let rtt = Distribution::new(resolution.counters);
+        Self { warmup, rtt, interval: IntervalMean::default() }
     }
 
     #[inline]
@@ -68,12 +69,12 @@ pub(crate) struct DeliveryMeter {
 }
 
 impl DeliveryMeter {
-    pub(crate) fn new(warmup: Picos, propagation: Picos) -> Self {
+    pub(crate) fn new(warmup: Picos, propagation: Picos, resolution: Resolution) -> Self {
         Self {
             warmup,
             propagation,
-            queueing: Distribution::default(),
-            signal: SignalDelay::default(),
+            queueing: Distribution::new(resolution.counters),
+            signal: SignalDelay::new(resolution.places),
             packets: 0,
             bytes: 0,
             window_bytes: 0,

@@ -8,6 +8,7 @@ use crate::flow::FlowKind;
 use crate::meter::DeliveryMeter;
 use crate::packet::Packet;
 use crate::plan::Stack;
+use crate::stats::Resolution;
 use crate::tcp::{Arrived, TcpReceiver};
 
 pub(crate) struct Receiver {
@@ -25,7 +26,7 @@ enum End {
 }
 
 impl Receiver {
-    pub(crate) fn new(kind: &FlowKind, warmup: Picos) -> Self {
+    pub(crate) fn new(kind: &FlowKind, warmup: Picos, resolution: Resolution) -> Self {
         let end = match kind.stack {
             Stack::Tcp(options) => {
                 End::Tcp { receiver: TcpReceiver::default(), delayed_ack: options.delayed_ack_ps }
@@ -39,7 +40,7 @@ impl Receiver {
             end,
             header_bytes: kind.packets.header_bytes,
             ack_bytes: kind.packets.ack_bytes,
-            meter: DeliveryMeter::new(warmup, kind.propagation),
+            meter: DeliveryMeter::new(warmup, kind.propagation, resolution),
             armed: NEVER,
         }
     }

@@ -1,13 +1,15 @@
-//! Samples time series at an interval and sums up at the end. Nothing here grows with the number of packets.
+//! Samples time series at an interval and sums up at the end. Nothing here grows with the number of packets, and a flow that has
+//! not begun costs 16 bytes.
 
 use paceline_net::Picos;
 
-use crate::flow::Flows;
+use crate::events::NEVER;
+use crate::flow::{FlowSpec, Flows};
 use crate::host::SendCounters;
 use crate::link_meter::MeteredLink;
-use crate::outcome::{EngineStats, FlowOutcome, Outcome, Series, Stats};
+use crate::outcome::{EngineStats, FlowOutcome, Outcome, Stats};
 use crate::receiver::Receiver;
-use crate::series::{bps, seconds};
+use crate::series::{Rows, bps, seconds};
 use crate::stats::summarize;
 
 /// The simulator's own columns of a flow, before the controller's. Packets are counted from the start of the run.
@@ -26,31 +28,36 @@ const FLOW_COLUMNS: [(&str, &str); 12] = [
     ("retransmitted_packets", "packets"),
 ];
 
+/// A flow in the record.
+struct FlowRecord {
+    /// When it begins; [`NEVER`] when there is nothing more to sample.
+    from: Picos,
+    /// Made at its first sample.
+    series: Option<Box<FlowSeries>>,
+}
+
+// What a flow costs that has not begun.
+const _: () = assert!(size_of::<FlowRecord>() == 16);
+
 /// Samples of one flow, and the counters at its last sample.
+#[derive(Default)]
 struct FlowSeries {
-    series: Series,
+    rows: Rows,
     delivered_bytes: u64,
     sent_bytes: u64,
-    row: Vec<f64>,
 }
 
 pub(crate) struct Recorder {
     warmup: Picos,
     end: Picos,
     interval: Picos,
-    flows: Vec<FlowSeries>,
+    flows: Vec<FlowRecord>,
 }
 
 impl Recorder {
     pub(crate) fn new(flows: &Flows, warmup: Picos, end: Picos, interval: Picos) -> Self {
-        let flows = (0..flows.len())
-            .map(|flow| {
-                let mut columns = FLOW_COLUMNS.to_vec();
-                columns.extend(flows.kind(flow).fields.iter().map(|f| (f.name, f.unit)));
-                let row = vec![f64::NAN; columns.len()];
-                FlowSeries { series: Series::new(&columns), delivered_bytes: 0, sent_bytes: 0, row }
-            })
-            .collect();
+        let waiting = |spec: &FlowSpec| FlowRecord { from: spec.start, series: None };
+        let flows = flows.specs.iter().map(waiting).collect();
         Self { warmup, end, interval, flows }
     }
 
@@ -66,7 +73,9 @@ impl Recorder {
         links: impl Iterator<Item = &'a mut MeteredLink>,
     ) {
         for (flow, record) in self.flows.iter_mut().enumerate() {
-            record.sample(now, self.interval, flows, flow);
+            if now >= record.from {
+                record.sample(now, self.interval, flows, flow);
+            }
         }
         for link in links {
             link.sample(now, self.interval);
@@ -95,43 +104,14 @@ impl Recorder {
     }
 }
 
-impl FlowSeries {
+impl FlowRecord {
     fn sample(&mut self, now: Picos, interval: Picos, flows: &mut Flows, flow: usize) {
-        let packet_bytes = f64::from(flows.kind(flow).packets.data_bytes);
-        let dropped = flows.dropped[flow];
-        let Some(sender) = flows.senders[flow].as_mut() else { return };
+        let Some(sender) = &flows.senders[flow] else { return };
         if sender.completed.is_some_and(|t| t + interval <= now) {
-            return;
+            self.from = NEVER;
+        } else {
+            self.series.get_or_insert_default().sample(now, interval, flows, flow);
         }
-        let (delivered, delivered_bytes, queueing_ms) = match flows.receivers[flow].as_deref_mut() {
-            Some(Receiver { meter, .. }) => (meter.packets, meter.bytes, meter.interval.take_ms()),
-            None => (0, 0, f64::NAN),
-        };
-        let rtt_ms = sender.meter.interval.take_ms();
-        let (host, in_flight) = (sender.host(), sender.in_flight());
-        let nan_if_zero = |v: u64| if v == 0 { f64::NAN } else { v as f64 / 1e6 };
-        let own = [
-            bps(delivered_bytes - self.delivered_bytes, interval),
-            bps(host.counters.bytes - self.sent_bytes, interval),
-            host.control.cwnd_bytes as f64,
-            in_flight as f64 * packet_bytes,
-            host.counters.packets as f64,
-            host.pacing_bytes_per_s().map_or(f64::NAN, |rate| rate as f64 * 8.0),
-            rtt_ms,
-            nan_if_zero(host.rtt.srtt_ns()),
-            queueing_ms,
-            delivered as f64,
-            dropped as f64,
-            host.counters.retransmitted as f64,
-        ];
-        self.row[..own.len()].copy_from_slice(&own);
-        self.row[own.len()..].fill(f64::NAN);
-        if self.row.len() > own.len() {
-            host.observe(&mut self.row[own.len()..]);
-        }
-        self.sent_bytes = host.counters.bytes;
-        self.delivered_bytes = delivered_bytes;
-        self.series.push(now, &self.row);
     }
 
     fn finish(
@@ -142,18 +122,21 @@ impl FlowSeries {
         warmup: Picos,
         end: Picos,
     ) -> FlowOutcome {
+        let (kind, start) = (flows.kind(flow), flows.specs[flow].start);
         let sender = flows.senders[flow].as_deref();
         let counters = sender.map_or_else(SendCounters::default, |sender| sender.host().counters);
         let completed = sender.and_then(|sender| sender.completed);
         let delivery = flows.receivers[flow].as_deref().map(|receiver| &receiver.meter);
-        let start = flows.specs[flow].start;
-        let last = completed.or(flows.kind(flow).stop).unwrap_or(end).min(end);
+        let last = completed.or(kind.stop).unwrap_or(end).min(end);
         // Rates are over the part of [warmup, end] in which the flow existed.
         let active = last.saturating_sub(warmup.max(start)).max(1);
         let from = seconds(warmup.max(start));
+        let mut columns = FLOW_COLUMNS.to_vec();
+        columns.extend(kind.fields.iter().map(|f| (f.name, f.unit)));
+        let series = self.series.unwrap_or_default().rows.into_series(&columns);
         let column = |name: &str| -> Option<Stats> {
-            let column = self.series.columns.iter().find(|c| c.name == name)?;
-            let after = self.series.time_s.partition_point(|t| *t <= from);
+            let column = series.columns.iter().find(|c| c.name == name)?;
+            let after = series.time_s.partition_point(|t| *t <= from);
             summarize(&column.values[after..])
         };
         let throughput_bps = bps(delivery.map_or(0, |d| d.window_bytes), active);
@@ -177,7 +160,43 @@ impl FlowSeries {
             retransmitted_packets: counters.retransmitted,
             timeouts: counters.timeouts,
             completion_s: completed.map(|t| seconds(t - start)),
-            series: self.series,
+            series,
         }
+    }
+}
+
+impl FlowSeries {
+    fn sample(&mut self, now: Picos, interval: Picos, flows: &mut Flows, flow: usize) {
+        let columns = FLOW_COLUMNS.len() + flows.kind(flow).fields.len();
+        let packet_bytes = f64::from(flows.kind(flow).packets.data_bytes);
+        let dropped = flows.dropped[flow];
+        let Some(sender) = flows.senders[flow].as_mut() else { return };
+        let (delivered, delivered_bytes, queueing_ms) = match flows.receivers[flow].as_deref_mut() {
+            Some(Receiver { meter, .. }) => (meter.packets, meter.bytes, meter.interval.take_ms()),
+            None => (0, 0, f64::NAN),
+        };
+        let rtt_ms = sender.meter.interval.take_ms();
+        let (host, in_flight) = (sender.host(), sender.in_flight());
+        let nan_if_zero = |v: u64| if v == 0 { f64::NAN } else { v as f64 / 1e6 };
+        let (own, observed) = self.rows.push(now, columns).split_at_mut(FLOW_COLUMNS.len());
+        own.copy_from_slice(&[
+            bps(delivered_bytes - self.delivered_bytes, interval),
+            bps(host.counters.bytes - self.sent_bytes, interval),
+            host.control.cwnd_bytes as f64,
+            in_flight as f64 * packet_bytes,
+            host.counters.packets as f64,
+            host.pacing_bytes_per_s().map_or(f64::NAN, |rate| rate as f64 * 8.0),
+            rtt_ms,
+            nan_if_zero(host.rtt.srtt_ns()),
+            queueing_ms,
+            delivered as f64,
+            dropped as f64,
+            host.counters.retransmitted as f64,
+        ]);
+        if !observed.is_empty() {
+            host.observe(observed);
+        }
+        self.sent_bytes = host.counters.bytes;
+        self.delivered_bytes = delivered_bytes;
     }
 }

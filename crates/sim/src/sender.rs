@@ -11,6 +11,7 @@ use crate::host::Host;
 use crate::meter::RttMeter;
 use crate::packet::Packet;
 use crate::plan::Stack;
+use crate::stats::Resolution;
 use crate::tcp::TcpSender;
 use crate::transfer::Transfer;
 
@@ -35,6 +36,7 @@ impl Sender {
         path: &PathInfo,
         controller: Box<dyn Controller>,
         warmup: Picos,
+        resolution: Resolution,
     ) -> Self {
         let host = |min_rto_ns, clock_ps| {
             let (rtt, cap) = (RttEstimator::new(min_rto_ns), kind.cap_bytes_per_s);
@@ -51,7 +53,7 @@ impl Sender {
                 End::Datagram(DatagramSender::new(host, options, transfer))
             }
         };
-        Self { end, meter: RttMeter::new(warmup), completed: None, armed: NEVER }
+        Self { end, meter: RttMeter::new(warmup, resolution), completed: None, armed: NEVER }
     }
 
     /// A packet came to the end of the reverse path.

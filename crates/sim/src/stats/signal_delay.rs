@@ -1,0 +1,337 @@
+//! The 95th percentile of the signal delay, without keeping packets.
+//!
+//! Sendings and their delays in, in whole milliseconds; the percentile out. Defined by the scripts of the CS 244 contest.
+
+use super::rank;
+
+/// Signal delay as the contest's scripts define it.
+///
+/// Every millisecond from the first sending to the last carries a value: the least delay of the packets sent in it, or, when
+/// none was sent, one more than the millisecond after it. So a sending at `a` with delay `d` after a gap of `g` ms stands for
+/// the values d, d+1, …, d+g-1: a range, counted at its two ends.
+///
+/// Exact as long as the ends lie at no more different places than the budget and below 65.5 s. Beyond that, places are taken
+/// together by 2, 4, 8 … ms: how many values fall into each such stretch stays exact, and the percentile is off by less than one.
+/// Takes memory from the first sending on.
+#[derive(Clone, Debug)]
+pub(crate) struct SignalDelay {
+    sendings: Option<Box<Sendings>>,
+    budget: u16,
+}
+
+#[derive(Clone, Debug)]
+struct Sendings {
+    /// The millisecond being gathered, its least delay so far, and how long after the one before it came, ms.
+    sent_ms: u64,
+    least_ms: u32,
+    gap_ms: u32,
+    ranges: Ranges,
+}
+
+impl SignalDelay {
+    /// With memory for the ends of ranges at `budget` places (at least 2), 6 bytes each.
+    pub(crate) fn new(budget: u16) -> Self {
+        Self { sendings: None, budget }
+    }
+
+    /// A packet sent in millisecond `sent_ms` came through the queues in `delay_ms`. Sendings must not go back in time;
+    /// one that does (reordering) is left out.
+    #[inline]
+    pub(crate) fn add(&mut self, sent_ms: u64, delay_ms: u64) {
+        let delay_ms = delay_ms.min(u64::from(u32::MAX)) as u32;
+        match &mut self.sendings {
+            Some(current) if current.sent_ms == sent_ms => {
+                current.least_ms = current.least_ms.min(delay_ms);
+            }
+            Some(current) if current.sent_ms > sent_ms => {}
+            Some(current) => {
+                current.ranges.add(current.least_ms, current.gap_ms);
+                current.gap_ms = (sent_ms - current.sent_ms).min(u64::from(u32::MAX)) as u32;
+                (current.sent_ms, current.least_ms) = (sent_ms, delay_ms);
+            }
+            None => {
+                let (gap_ms, ranges) = (1, Ranges::new(self.budget));
+                let first = Sendings { sent_ms, least_ms: delay_ms, gap_ms, ranges };
+                self.sendings = Some(Box::new(first));
+            }
+        }
+    }
+
+    /// Memory it holds beyond its own size, bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.sendings.as_ref().map_or(0, |sendings| {
+            size_of::<Sendings>() + sendings.ranges.ends.capacity() * size_of::<End>()
+        })
+    }
+
+    /// 95th percentile, ms: element floor(0.95 n) of the sorted values.
+    pub(crate) fn p95_ms(&self) -> Option<f64> {
+        let sendings = self.sendings.as_ref()?;
+        let mut settled = sendings.ranges.clone();
+        settled.add(sendings.least_ms, sendings.gap_ms);
+        settled.quantile(0.95)
+    }
+}
+
+/// A multiset of integers that is given in ranges: the differences of its counts, where they are not 0.
+///
+/// At level L places are multiples of 2^L, and an end between two places counts at both, by its distance: so the sum of the steps
+/// up to a place is the number of values from there to the next one, at every level. L is the lowest level at which the places
+/// fit the budget, whatever the order the ranges came in.
+#[derive(Clone, Debug)]
+struct Ranges {
+    /// By place. One whose steps add up to 0 stays.
+    ends: Vec<End>,
+    /// Where in `ends` the last range began and ended: the next one often does so too.
+    recent: [u16; 2],
+    /// Most places there may be.
+    budget: u16,
+    level: u8,
+}
+
+/// Six bytes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, packed(2))]
+struct End {
+    /// In 2^L.
+    place: u16,
+    /// Difference of the count from this place on and the one before, in 2^-L.
+    step: i32,
+}
+
+impl End {
+    fn add(&mut self, step: i32) {
+        self.step = self.step.saturating_add(step);
+    }
+}
+
+impl Ranges {
+    fn new(budget: u16) -> Self {
+        Self { ends: Vec::new(), recent: [0; 2], budget: budget.max(2), level: 0 }
+    }
+
+    /// Adds the values `first`, `first` + 1, …, `length` of them.
+    #[inline(never)]
+    fn add(&mut self, first: u32, length: u32) {
+        let end = first.saturating_add(length);
+        let [first_at, end_at] = self.recent.map(usize::from);
+        let is_at = |at: usize, place: u32| {
+            self.ends.get(at).is_some_and(|known| u32::from(known.place) == place)
+        };
+        if self.level == 0 && is_at(first_at, first) && is_at(end_at, end) {
+            self.ends[first_at].add(1);
+            self.ends[end_at].add(-1);
+        } else {
+            self.add_anywhere(first, end);
+        }
+    }
+
+    #[inline(never)]
+    fn add_anywhere(&mut self, first: u32, end: u32) {
+        if end >> self.level >= u32::from(u16::MAX) {
+            self.raise(end);
+        }
+        let [first_at, end_at] = self.recent.map(usize::from);
+        let first_at = self.add_end(first_at, first, 1);
+        let end_at = self.add_end(end_at, end, -1);
+        self.recent = [first_at as u16, end_at as u16];
+        if self.ends.len() > usize::from(self.budget) {
+            self.raise(end);
+        }
+    }
+
+    /// Adds `sign` at `at`, shared between the places around it, the first of which may be that of entry `guess`. Returns the
+    /// entry's index.
+    #[inline]
+    fn add_end(&mut self, guess: usize, at: u32, sign: i32) -> usize {
+        let (place, part) = ((at >> self.level) as u16, at & ((1 << self.level) - 1));
+        let found = self.add_step(guess, place, sign * ((1 << self.level) - part as i32));
+        if part > 0 {
+            self.add_step(found + 1, place + 1, sign * part as i32);
+        }
+        found
+    }
+
+    /// Adds `step` at `place`, which may be that of entry `guess`, and returns the entry's index.
+    #[inline]
+    fn add_step(&mut self, guess: usize, place: u16, step: i32) -> usize {
+        let mut at = guess;
+        if self.ends.get(guess).is_none_or(|end| end.place != place) {
+            at = self.ends.partition_point(|end| end.place < place);
+            if self.ends.get(at).is_none_or(|end| end.place != place) {
+                self.insert(at, End { place, step: 0 });
+            }
+        }
+        self.ends[at].add(step);
+        at
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert(&mut self, at: usize, end: End) {
+        if self.ends.len() == self.ends.capacity() {
+            let left = usize::from(self.budget).saturating_sub(self.ends.len()).max(1);
+            self.ends.reserve_exact((self.ends.len() / 4).max(8).min(left));
+        }
+        self.ends.insert(at, end);
+    }
+
+    /// Takes places together until they fit, and `end` among them.
+    #[cold]
+    #[inline(never)]
+    fn raise(&mut self, end: u32) {
+        while end >> self.level >= u32::from(u16::MAX) || self.ends.len() > usize::from(self.budget)
+        {
+            let finer = std::mem::take(&mut self.ends);
+            self.level += 1;
+            for End { place, step } in finer {
+                if place % 2 == 0 {
+                    self.add_step(0, place / 2, step.saturating_mul(2));
+                } else {
+                    self.add_step(0, place / 2, step);
+                    self.add_step(0, place / 2 + 1, step);
+                }
+            }
+        }
+        self.ends.shrink_to_fit();
+    }
+
+    /// The value at rank floor(q n) of n.
+    fn quantile(&self, q: f64) -> Option<f64> {
+        let counts = || {
+            self.ends.windows(2).scan(0_i64, |count, ends| {
+                *count += i64::from(ends[0].step);
+                // Below 0 only after 2^31 sendings in one place, when steps no longer add up.
+                Some((ends[0].place, ends[1].place - ends[0].place, (*count).max(0) as u64))
+            })
+        };
+        let total = counts().map(|(_, places, count)| u64::from(places) * count).sum();
+        let mut left = rank(q, total);
+        for (place, places, count) in counts() {
+            if left < u64::from(places) * count {
+                let stretch = (u64::from(place) + left / count) << self.level;
+                let part = ((left % count) as f64 + 0.5) / count as f64;
+                return Some(stretch as f64 + ((1_u64 << self.level) - 1) as f64 * part);
+            }
+            left -= u64::from(places) * count;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Gaps and delays, ms, of sendings one after another.
+    fn sendings(longest_gap: u64) -> impl Strategy<Value = Vec<(u64, u64)>> {
+        let gap = prop_oneof![4 => 0_u64..4, 4 => 0..40_u64, 1 => 0..longest_gap];
+        prop::collection::vec((gap, prop_oneof![0_u64..300, 0_u64..20]), 1..200)
+    }
+
+    fn steps(ranges: &Ranges) -> Vec<(u16, i32)> {
+        ranges.ends.iter().map(|end| (end.place, end.step)).collect()
+    }
+
+    fn streamed(sendings: &[(u64, u64)], budget: u16) -> SignalDelay {
+        let (mut delay, mut ms) = (SignalDelay::new(budget), 5);
+        for (gap, delay_ms) in sendings {
+            ms += gap;
+            delay.add(ms, *delay_ms);
+        }
+        delay
+    }
+
+    /// The 95th percentile by its definition: an array over all milliseconds, filled backwards.
+    fn by_definition(sendings: &[(u64, u64)]) -> f64 {
+        let mut least = std::collections::BTreeMap::new();
+        let mut ms = 5;
+        for (gap, delay) in sendings {
+            ms += gap;
+            let entry = least.entry(ms).or_insert(*delay);
+            *entry = (*entry).min(*delay);
+        }
+        let mut values = Vec::new();
+        let mut after = 0;
+        for ms in (5 + sendings[0].0..=ms).rev() {
+            after = least.get(&ms).copied().unwrap_or(after + 1);
+            values.push(after);
+        }
+        values.sort_unstable();
+        let index = (values.len() as f64 * 0.95) as usize;
+        values[index.min(values.len() - 1)] as f64
+    }
+
+    #[test]
+    fn no_sending_no_signal() {
+        assert_eq!((SignalDelay::new(9).p95_ms(), SignalDelay::new(9).heap_bytes()), (None, 0));
+    }
+
+    /// Delays 10, 10, then 7 after 3 ms of silence: 10, 10, and 9, 8, 7 for the milliseconds that led to it.
+    #[test]
+    fn a_gap_stands_for_a_range() {
+        let mut delay = SignalDelay::new(100);
+        [(1, 10), (2, 10), (5, 7)].into_iter().for_each(|(sent, ms)| delay.add(sent, ms));
+        // Reordered: left out.
+        delay.add(4, 1);
+        assert_eq!(delay.p95_ms(), Some(10.0));
+        let mut ranges = delay.sendings.unwrap().ranges;
+        assert_eq!(steps(&ranges), [(10, 2), (11, -2)]);
+        ranges.add(7, 3);
+        assert_eq!(steps(&ranges), [(7, 1), (10, 1), (11, -2)]);
+        // 7, 8, 9, 10, 10: one in 6..8, two in 8..10, two in 10..12.
+        ranges.raise(70_000);
+        assert_eq!((ranges.level, steps(&ranges)), (1, vec![(3, 1), (4, 1), (5, 0), (6, -2)]));
+    }
+
+    #[test]
+    fn an_outage_beyond_the_places_still_counts() {
+        let mut delay = SignalDelay::new(1000);
+        delay.add(0, 20);
+        delay.add(200_000, 30);
+        // 30 to 200,029 and 20: rank floor(0.95 x 200,001).
+        let exact = 190_029.0;
+        let got = delay.p95_ms().unwrap();
+        assert!((got - exact).abs() < 4.0, "{got}");
+        delay.add(u64::MAX, u64::MAX);
+        assert!(delay.p95_ms().is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn it_matches_its_definition(sendings in sendings(3000)) {
+            prop_assert_eq!(streamed(&sendings, 1000).p95_ms(), Some(by_definition(&sendings)));
+        }
+
+        /// With few places: within the stretch that the percentile falls in, at any budget.
+        #[test]
+        fn few_places_bound_the_error(sendings in sendings(3000), budget in 2_u16..60) {
+            let delay = streamed(&sendings, budget);
+            let ranges = &delay.sendings.as_ref().unwrap().ranges;
+            // Settling the last sending may raise the level once more.
+            let mut settled = ranges.clone();
+            let last = delay.sendings.as_ref().unwrap();
+            settled.add(last.least_ms, last.gap_ms);
+            let stretch = f64::from(1 << settled.level);
+            let (got, exact) = (delay.p95_ms().unwrap(), by_definition(&sendings));
+            prop_assert!((got - exact).abs() < stretch, "{got} for {exact}, stretch {stretch}");
+            prop_assert_eq!((got / stretch).floor(), (exact / stretch).floor());
+            prop_assert!(delay.heap_bytes() <= size_of::<Sendings>() + usize::from(budget) * size_of::<End>());
+        }
+
+        #[test]
+        fn the_order_of_ranges_does_not_matter(
+            (ranges, shuffled) in prop::collection::vec((0_u32..500, 1_u32..300), 1..100)
+                .prop_flat_map(|r| (Just(r.clone()), Just(r).prop_shuffle())),
+            budget in 2_u16..60,
+        ) {
+            let state = |of: &[(u32, u32)]| {
+                let mut ranges = Ranges::new(budget);
+                of.iter().for_each(|(first, length)| ranges.add(*first, *length));
+                (ranges.level, steps(&ranges))
+            };
+            prop_assert_eq!(state(&ranges), state(&shuffled));
+        }
+    }
+}
