@@ -55,6 +55,7 @@ pub struct RateSampler {
 
 impl RateSampler {
     /// A packet of `bytes` leaves at `now_ns` while `in_flight_bytes` are out without it. Returns what to carry with it.
+    #[inline]
     pub fn on_send(&mut self, now_ns: u64, bytes: u64, in_flight_bytes: u64) -> SendStamp {
         if in_flight_bytes == 0 {
             // Nothing in flight: both intervals restart, so that idle time is not counted.

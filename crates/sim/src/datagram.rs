@@ -127,7 +127,7 @@ impl DatagramSender {
     }
 
     fn handle_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) {
-        let seq = expand(self.sendings.next(), packet.seq);
+        let seq = expand(self.sendings.next(), packet.seq());
         self.expiries = 0;
         let Some(stamp) = self.sendings.get(seq).copied() else { return };
         let prior_in_flight = self.in_flight();
@@ -188,7 +188,7 @@ impl DatagramSender {
             self.quiet_since = now;
         }
         let packet = self.transfer.data(seq, now);
-        let bytes = u64::from(packet.bytes);
+        let bytes = u64::from(packet.bytes());
         if self.options.blocking && self.host.pacing_bytes_per_s().is_some() {
             // usleep() takes whole microseconds.
             let gap = self.host.pacing_gap(bytes) / PS_PER_US * PS_PER_US;
@@ -233,7 +233,7 @@ pub(crate) struct DatagramReceiver {
 
 impl DatagramReceiver {
     pub(crate) fn on_data(&mut self, now: Picos, packet: &Packet, overhead_ps: Picos) {
-        let seq = expand(self.next, packet.seq);
+        let seq = expand(self.next, packet.seq());
         if seq >= self.next {
             self.missing += seq - self.next;
             self.next = seq + 1;

@@ -129,8 +129,8 @@ impl Engine {
 
     #[inline]
     fn on_arrival(&mut self, junction: u32, now: Picos, packet: Packet) {
-        let flow = packet.flow as usize;
-        if packet.hop != Packet::AT_END {
+        let flow = packet.flow() as usize;
+        if packet.hop() != Packet::AT_END {
             self.transmit(junction, now, packet);
         } else if packet.is_ack() {
             if let Some(sender) = &mut self.flows.senders[flow] {
@@ -197,7 +197,7 @@ impl Engine {
     #[inline]
     fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) {
         if !self.network.transmit(junction, now, packet) && packet.is_data() {
-            self.flows.dropped[packet.flow as usize] += 1;
+            self.flows.dropped[packet.flow() as usize] += 1;
         }
     }
 
@@ -209,7 +209,7 @@ impl Engine {
     fn finish(self) -> Outcome {
         let mut in_flight = vec![0; self.flows.len()];
         for packet in self.network.packets() {
-            in_flight[packet.flow as usize] += u64::from(packet.is_data());
+            in_flight[packet.flow() as usize] += u64::from(packet.is_data());
         }
         let engine = EngineStats {
             events: self.handled,

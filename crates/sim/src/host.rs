@@ -136,6 +136,7 @@ impl Host {
     }
 
     /// A packet leaves: charges the pacer, tells the controller, stamps the packet.
+    #[inline(always)]
     pub(crate) fn on_send(
         &mut self,
         now: Picos,
@@ -284,8 +285,24 @@ impl Host {
 
     #[inline]
     fn reread(&mut self) {
-        self.control = self.controller.control();
-        self.cwnd_packets = self.control.cwnd_bytes / self.packet_bytes;
+        let asked = self.controller.control();
+        // Field by field, and only what is new: a division is dear, and so is a copy of what was written this moment.
+        if asked.cwnd_bytes != self.control.cwnd_bytes {
+            self.control.cwnd_bytes = asked.cwnd_bytes;
+            self.cwnd_packets = asked.cwnd_bytes / self.packet_bytes;
+        }
+        if asked.pacing_bytes_per_s != self.control.pacing_bytes_per_s {
+            self.control.pacing_bytes_per_s = asked.pacing_bytes_per_s;
+        }
+        if asked.send_quantum_bytes != self.control.send_quantum_bytes {
+            self.control.send_quantum_bytes = asked.send_quantum_bytes;
+        }
+        if asked.next_timer_ns != self.control.next_timer_ns {
+            self.control.next_timer_ns = asked.next_timer_ns;
+        }
+        if asked.timeout_ns != self.control.timeout_ns {
+            self.control.timeout_ns = asked.timeout_ns;
+        }
         self.timer_at = self.control.next_timer_ns.saturating_mul(PS_PER_NS);
         if self.control.pacing_bytes_per_s == Control::UNPACED {
             self.burst_left_bytes = 0;

@@ -214,22 +214,22 @@ impl Network {
     }
 
     /// Puts `packet` on the link of `junction`; false when it is dropped.
-    #[inline]
-    pub(crate) fn transmit(&mut self, junction: u32, now: Picos, mut packet: Packet) -> bool {
+    #[inline(always)]
+    pub(crate) fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) -> bool {
         let time = match &mut self.junctions[junction as usize].link {
-            JunctionLink::Plain(link) => link.arrival(now, u32::from(packet.bytes)),
-            JunctionLink::Metered(link) => match link.transmit(now, packet.bytes) {
+            JunctionLink::Plain(link) => link.arrival(now, u32::from(packet.bytes())),
+            JunctionLink::Metered(link) => match link.transmit(now, packet.bytes()) {
                 Some(time) => time,
                 None => return false,
             },
         };
-        let first = self.first_step[packet.flow as usize][usize::from(packet.is_ack())];
-        let step = self.steps[first as usize + usize::from(packet.hop)];
-        packet.hop = step.hop;
+        let first = self.first_step[packet.flow() as usize][usize::from(packet.is_ack())];
+        let step = self.steps[first as usize + usize::from(packet.hop())];
+        let packet = packet.at_hop(step.hop);
         let lane = &mut self.lanes[step.lane as usize];
         let mut time = time.saturating_add(lane.delay_ps);
         for link in &mut lane.through {
-            time = link.arrival(time, u32::from(packet.bytes));
+            time = link.arrival(time, u32::from(packet.bytes()));
         }
         if lane.packets.push(time, packet) {
             self.heads[step.lane as usize] = time;

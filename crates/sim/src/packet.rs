@@ -4,20 +4,22 @@ use paceline_net::Picos;
 
 /// What the simulator carries of a packet. Sequence numbers count packets and are the low 32 bits of the endpoint's own
 /// 64-bit numbers (see [`expand`]).
+///
+/// Three words, so that a packet is made, changed and moved in registers: narrow fields would be stored one by one and then
+/// copied in one piece, which a processor can do only after the stores have left its pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
-    pub(crate) flow: u32,
-    /// Data: its sequence number. ACK: that of the data packet that caused it.
-    pub(crate) seq: u32,
-    /// Data: when it was sent ([`Packet::sent`]). ACK: what it acknowledges ([`Packet::acknowledging`]).
-    body: [u32; 3],
-    /// Size on the wire, bytes.
-    pub(crate) bytes: u16,
-    /// Index of the link it is on, within its path; [`Packet::AT_END`] once it has crossed the last.
-    pub(crate) hop: u8,
-    /// [`Packet::ACK`] and its neighbours.
-    pub(crate) flags: u8,
+    /// Flow; above it the sequence number, for an ACK that of the data packet that caused it.
+    flow_and_seq: u64,
+    /// Data: when it was sent, ps. ACK: what is expected next; above it the start of the block.
+    body: u64,
+    /// ACK: the end of the block. Above it the size on the wire in bytes (16 bits), the hop (8), the flags (8).
+    tail: u64,
 }
+
+const BYTES_SHIFT: u32 = 32;
+const HOP_SHIFT: u32 = 48;
+const FLAGS_SHIFT: u32 = 56;
 
 impl Packet {
     /// Travels the reverse path.
@@ -28,56 +30,105 @@ impl Packet {
     pub(crate) const DUPLICATE: u8 = 4;
     /// Which transmission of the segment this is, modulo 16; an ACK echoes it, as a timestamp would.
     pub(crate) const COPY_SHIFT: u8 = 4;
-    /// As `hop`: no link is left to cross.
+    /// As hop: no link is left to cross.
     pub(crate) const AT_END: u8 = u8::MAX;
 
     /// A packet from the sender, leaving at `sent`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn data(flow: u32, seq: u64, bytes: u16, flags: u8, sent: Picos) -> Self {
-        let body = [sent as u32, (sent >> 32) as u32, 0];
-        Self { flow, seq: seq as u32, body, bytes, hop: 0, flags }
+        let flow_and_seq = u64::from(flow) | seq << 32;
+        let tail = u64::from(bytes) << BYTES_SHIFT | u64::from(flags) << FLAGS_SHIFT;
+        Self { flow_and_seq, body: sent, tail }
     }
 
     /// The receiver's answer to this packet. `ack`: the next packet expected (TCP), or the packets found missing so far
-    /// (datagram). `block`: for TCP the contiguous received range that holds `seq`, `[start, end)`; empty when in order.
-    #[inline]
+    /// (datagram). `block`: for TCP the contiguous received range that holds the packet, `[start, end)`; empty when in order.
+    #[inline(always)]
     pub(crate) fn acknowledging(&self, ack: u64, block: (u64, u64), flags: u8) -> Self {
-        let body = [ack as u32, block.0 as u32, block.1 as u32];
-        Self { body, hop: 0, flags: self.flags | Self::ACK | flags, ..*self }
+        let flags = u64::from(self.flags() | Self::ACK | flags) << FLAGS_SHIFT;
+        Self {
+            body: ack & u64::from(u32::MAX) | block.0 << 32,
+            tail: block.1 & u64::from(u32::MAX) | u64::from(self.bytes()) << BYTES_SHIFT | flags,
+            ..*self
+        }
     }
 
     /// The same packet with another size on the wire.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sized(self, bytes: u16) -> Self {
-        Self { bytes, ..self }
+        let tail = self.tail & !(u64::from(u16::MAX) << BYTES_SHIFT);
+        Self { tail: tail | u64::from(bytes) << BYTES_SHIFT, ..self }
+    }
+
+    /// The same packet, about to cross link number `hop` of its path.
+    #[inline(always)]
+    pub(crate) fn at_hop(self, hop: u8) -> Self {
+        let tail = self.tail & !(u64::from(u8::MAX) << HOP_SHIFT);
+        Self { tail: tail | u64::from(hop) << HOP_SHIFT, ..self }
+    }
+
+    /// The same data packet as transmission number `copy` of its segment.
+    #[inline(always)]
+    pub(crate) fn as_copy(self, copy: u32) -> Self {
+        let copy = u64::from(copy & 15) << (FLAGS_SHIFT + u32::from(Self::COPY_SHIFT));
+        Self { tail: self.tail | copy, ..self }
+    }
+
+    #[inline]
+    pub(crate) fn flow(&self) -> u32 {
+        self.flow_and_seq as u32
+    }
+
+    /// Sequence number; of an ACK that of the data packet that caused it.
+    #[inline]
+    pub(crate) fn seq(&self) -> u32 {
+        (self.flow_and_seq >> 32) as u32
+    }
+
+    /// Size on the wire, bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u16 {
+        (self.tail >> BYTES_SHIFT) as u16
+    }
+
+    /// Index within its path of what it is to cross next; [`Packet::AT_END`] when nothing is left.
+    #[inline]
+    pub(crate) fn hop(&self) -> u8 {
+        (self.tail >> HOP_SHIFT) as u8
+    }
+
+    /// [`Packet::ACK`] and its neighbours.
+    #[inline]
+    pub(crate) fn flags(&self) -> u8 {
+        (self.tail >> FLAGS_SHIFT) as u8
     }
 
     /// Data: when it was sent, ps.
     #[inline]
     pub(crate) fn sent(&self) -> Picos {
-        u64::from(self.body[1]) << 32 | u64::from(self.body[0])
+        self.body
     }
 
     /// ACK: the low 32 bits of what [`Self::acknowledging`] was given: `ack` and the ends of `block`.
     #[inline]
     pub(crate) fn acknowledged(&self) -> (u32, (u32, u32)) {
-        (self.body[0], (self.body[1], self.body[2]))
+        (self.body as u32, ((self.body >> 32) as u32, self.tail as u32))
     }
 
     #[inline]
     pub(crate) fn is_ack(&self) -> bool {
-        self.flags & Self::ACK != 0
+        self.flags() & Self::ACK != 0
     }
 
     /// Counts as data in the conservation law and the flow's counters.
     #[inline]
     pub(crate) fn is_data(&self) -> bool {
-        self.flags & (Self::ACK | Self::SYN) == 0
+        self.flags() & (Self::ACK | Self::SYN) == 0
     }
 
     #[inline]
     pub(crate) fn copy(&self) -> u8 {
-        self.flags >> Self::COPY_SHIFT
+        self.flags() >> Self::COPY_SHIFT
     }
 }
 
@@ -99,6 +150,26 @@ pub(crate) fn expand(near: u64, low: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_do_not_touch_each_other() {
+        let data = Packet::data(u32::MAX, u64::MAX, 1500, Packet::SYN, Picos::MAX).as_copy(0x1f);
+        assert_eq!(
+            (data.flow(), data.seq(), data.bytes(), data.hop()),
+            (u32::MAX, u32::MAX, 1500, 0)
+        );
+        assert_eq!((data.sent(), data.copy(), data.flags() & 15), (Picos::MAX, 15, Packet::SYN));
+        let ack =
+            data.acknowledging(u64::MAX, (7, u64::MAX), Packet::DUPLICATE).sized(40).at_hop(3);
+        assert_eq!(ack.acknowledged(), (u32::MAX, (7, u32::MAX)));
+        assert_eq!((ack.flow(), ack.seq(), ack.bytes(), ack.hop()), (u32::MAX, u32::MAX, 40, 3));
+        assert_eq!(
+            ack.flags(),
+            Packet::SYN | Packet::ACK | Packet::DUPLICATE | 15 << Packet::COPY_SHIFT
+        );
+        assert_eq!(ack.at_hop(Packet::AT_END).acknowledging(1, (2, 3), 0).hop(), 0);
+        assert!(ack.is_ack() && !ack.is_data() && !data.is_data());
+    }
 
     #[test]
     fn expands_across_the_wrap() {

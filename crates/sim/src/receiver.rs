@@ -47,13 +47,13 @@ impl Receiver {
 
     /// A packet came to the end of the forward path. Returns the ACK to send at once, if any; others wait for
     /// [`Self::wake`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_packet(&mut self, now: Picos, packet: &Packet) -> Option<Packet> {
-        let bytes = u64::from(packet.bytes);
-        let payload = u64::from(packet.bytes.saturating_sub(self.header_bytes));
+        let bytes = u64::from(packet.bytes());
+        let payload = u64::from(packet.bytes().saturating_sub(self.header_bytes));
         let ack = match &mut self.end {
             End::Tcp { receiver, delayed_ack } => {
-                if packet.flags & Packet::SYN != 0 {
+                if packet.flags() & Packet::SYN != 0 {
                     return Some(packet.acknowledging(0, (0, 0), 0));
                 }
                 let (arrived, ack) = receiver.on_data(now, packet, *delayed_ack);

@@ -69,7 +69,7 @@ pub(crate) fn run(plan: Plan) -> Outcome {
     }
     let mut in_flight = vec![0; this.flows.len()];
     for packet in this.pending.values().flatten() {
-        in_flight[packet.flow as usize] += u64::from(packet.is_data());
+        in_flight[packet.flow() as usize] += u64::from(packet.is_data());
     }
     let engine = EngineStats { packets: this.delivered, ..EngineStats::default() };
     recorder.finish(&this.flows, this.links.into_iter(), &in_flight, engine)
@@ -82,12 +82,11 @@ impl Loop {
     }
 
     /// `packet` is at the end of the link it was on.
-    fn on_arrival(&mut self, now: Picos, mut packet: Packet) {
-        let flow = packet.flow as usize;
+    fn on_arrival(&mut self, now: Picos, packet: Packet) {
+        let flow = packet.flow() as usize;
         let path = &self.paths[flow][usize::from(packet.is_ack())];
-        if usize::from(packet.hop) + 1 < path.len() {
-            packet.hop += 1;
-            self.transmit(now, packet);
+        if usize::from(packet.hop()) + 1 < path.len() {
+            self.transmit(now, packet.at_hop(packet.hop() + 1));
         } else if packet.is_ack() {
             if let Some(sender) = &mut self.flows.senders[flow] {
                 sender.on_ack(now, &packet);
@@ -104,9 +103,9 @@ impl Loop {
 
     /// Puts `packet` on the link of its path that it is to cross.
     fn transmit(&mut self, now: Picos, packet: Packet) {
-        let flow = packet.flow as usize;
-        let link = self.paths[flow][usize::from(packet.is_ack())][usize::from(packet.hop)];
-        match self.links[link as usize].transmit(now, packet.bytes) {
+        let flow = packet.flow() as usize;
+        let link = self.paths[flow][usize::from(packet.is_ack())][usize::from(packet.hop())];
+        match self.links[link as usize].transmit(now, packet.bytes()) {
             Some(arrives) => self.add(arrives, Event::Arrival(link), Some(packet)),
             None => self.flows.dropped[flow] += u64::from(packet.is_data()),
         }

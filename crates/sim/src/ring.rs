@@ -44,7 +44,7 @@ impl<T: Copy + Default> SeqRing<T> {
     }
 
     /// Appends the record of number `next`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, record: T) {
         if (self.next - self.first) as usize == self.slots.len() {
             self.grow();

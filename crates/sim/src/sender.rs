@@ -66,7 +66,7 @@ impl Sender {
     }
 
     /// The next packet to put on the forward path.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll_send(&mut self, now: Picos) -> Option<Packet> {
         match &mut self.end {
             End::Tcp(sender) => sender.poll_send(now),

@@ -42,7 +42,7 @@ impl Transfer {
     }
 
     /// Data packet `seq` as it goes on the wire at `now`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn data(&self, seq: u64, now: Picos) -> Packet {
         let bytes = match self.total {
             Some((packets, last)) if seq + 1 == packets => self.sizes.header_bytes + last,
@@ -65,7 +65,7 @@ mod tests {
     fn the_last_packet_carries_the_rest() {
         let sizes = PacketSizes { data_bytes: 1500, header_bytes: 52, ack_bytes: 52 };
         let transfer = Transfer::new(0, sizes, Some(10), Some(3000));
-        let bytes = [0, 1, 2].map(|seq| transfer.data(seq, 0).bytes);
+        let bytes = [0, 1, 2].map(|seq| transfer.data(seq, 0).bytes());
         assert_eq!(bytes, [1500, 1500, 52 + 3000 - 2 * 1448]);
         assert_eq!(
             (transfer.offers(2, 9), transfer.offers(3, 9), transfer.offers(0, 10)),
@@ -73,7 +73,7 @@ mod tests {
         );
         assert_eq!((transfer.is_complete(2), transfer.is_complete(3)), (false, true));
         // A whole number of packets, and nothing at all, which still takes one packet.
-        assert_eq!(Transfer::new(0, sizes, None, Some(1448)).data(0, 0).bytes, 1500);
+        assert_eq!(Transfer::new(0, sizes, None, Some(1448)).data(0, 0).bytes(), 1500);
         assert!(Transfer::new(0, sizes, None, Some(0)).is_complete(1));
     }
 }

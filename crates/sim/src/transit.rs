@@ -46,7 +46,7 @@ impl Transit {
     }
 
     /// Adds a packet; whether it is now the first to arrive.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, time: Picos, packet: Packet) -> bool {
         match self {
             Self::InOrder(queue) => {
@@ -71,7 +71,7 @@ impl Transit {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Arrival> {
         match self {
             Self::InOrder(queue) => queue.pop_front(),

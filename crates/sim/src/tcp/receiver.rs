@@ -35,13 +35,14 @@ pub(crate) enum Arrived {
 
 impl TcpReceiver {
     /// Takes a data packet in; returns the ACK to send now, if any, without its size.
+    #[inline(always)]
     pub(crate) fn on_data(
         &mut self,
         now: Picos,
         packet: &Packet,
         delayed_ack_ps: Option<Picos>,
     ) -> (Arrived, Option<Packet>) {
-        let seq = expand(self.next, packet.seq);
+        let seq = expand(self.next, packet.seq());
         let had_gap = !self.ranges.is_empty();
         let (arrived, block) = self.insert(seq);
         if let Some(delay) = delayed_ack_ps
@@ -73,6 +74,7 @@ impl TcpReceiver {
         self.deadline.unwrap_or(NEVER)
     }
 
+    #[inline(always)]
     fn ack(&mut self, packet: &Packet, block: (u64, u64), arrived: Arrived) -> Packet {
         (self.unacked, self.pending, self.deadline) = (0, None, None);
         let duplicate = if arrived == Arrived::Duplicate { Packet::DUPLICATE } else { 0 };

@@ -150,6 +150,7 @@ impl Scoreboard {
     }
 
     /// Segment `seq` was sent: the next new one, or one taken from [`Self::next_to_resend`]. Returns which copy it is.
+    #[inline(always)]
     pub(crate) fn on_send(&mut self, seq: u64, stamp: SendStamp) -> u32 {
         self.transmissions = self.transmissions.wrapping_add(1);
         self.arrivals.in_flight += 1;

@@ -100,7 +100,7 @@ impl TcpSender {
     }
 
     pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) {
-        if packet.flags & Packet::SYN != 0 {
+        if packet.flags() & Packet::SYN != 0 {
             return self.on_syn_ack(now, meter);
         }
         let una = self.board.una();
@@ -108,12 +108,12 @@ impl TcpSender {
         let ack = TcpAck {
             cumulative: expand(una, cumulative),
             block: (expand(una, block.0), expand(una, block.1)),
-            trigger: expand(una, packet.seq),
+            trigger: expand(una, packet.seq()),
             copy: packet.copy(),
         };
         let prior_in_flight = self.board.in_flight();
         let delivered = self.board.on_ack(&ack);
-        if packet.flags & Packet::DUPLICATE != 0 {
+        if packet.flags() & Packet::DUPLICATE != 0 {
             self.on_duplicate(now);
         }
         if delivered.packets == 0 {
@@ -232,6 +232,7 @@ impl TcpSender {
     }
 
     /// The next packet to send now, if the window and the pacer allow one.
+    #[inline(always)]
     pub(crate) fn poll_send(&mut self, now: Picos) -> Option<Packet> {
         self.waits_for_pacer = false;
         if !matches!(self.state, State::Open) && !self.opens_at_once() {
@@ -292,10 +293,11 @@ impl TcpSender {
         }
     }
 
+    #[inline(always)]
     fn send(&mut self, now: Picos, seq: u64, again: bool) -> Packet {
-        let mut packet = self.transfer.data(seq, now);
+        let packet = self.transfer.data(seq, now);
         let in_flight = self.board.in_flight();
-        let stamp = self.host.on_send(now, u64::from(packet.bytes), in_flight, again);
+        let stamp = self.host.on_send(now, u64::from(packet.bytes()), in_flight, again);
         let copies = self.board.on_send(seq, stamp);
         if let Some(recovery) = &mut self.recovery {
             recovery.prr.out += 1;
@@ -310,8 +312,7 @@ impl TcpSender {
         if self.rto_at == NEVER {
             self.rto_at = now + self.rto_ps();
         }
-        packet.flags |= ((copies & 15) as u8) << Packet::COPY_SHIFT;
-        packet
+        packet.as_copy(copies)
     }
 
     /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without an ACK.
