@@ -8,7 +8,7 @@
 mod common;
 
 use common::*;
-use paceline_cc::{Needs, registry};
+use paceline_cc::registry;
 use paceline_net::{Capacity, LinkSpec};
 use paceline_sim::{Outcome, PacketSizes, Series, Stack, TcpOptions};
 
@@ -26,14 +26,16 @@ struct Reference {
     utilisation: f64,
     /// Mean of a cycle, packets, the one in service apart.
     queue: f64,
+    /// Window, mean of a cycle, packets.
+    cwnd: f64,
     /// Window at a cycle's first drop, packets; `None` without drops.
     cwnd_at_loss: Option<f64>,
     /// Lengths of the cycles that repeat, s.
     cycle_s: &'static [f64],
+    drops_per_cycle: f64,
 }
 
 /// What ours did.
-#[derive(Debug)]
 struct Measured {
     utilisation: f64,
     queue: f64,
@@ -60,8 +62,7 @@ fn dumbbell(controller: &str, profile: Option<&str>, reference: &Reference) -> O
     (flow.needs, flow.fields) = (spec.needs, spec.fields.to_vec());
     (flow.forward, flow.reverse) = (vec![0, 1, 2], vec![3, 4, 5]);
     flow.packets = PacketSizes { data_bytes: 1502, header_bytes: 54, ack_bytes: 54 };
-    flow.stack =
-        Stack::Tcp(TcpOptions { delayed_ack_ps: Some(200 * MS), ..TcpOptions::default() });
+    flow.stack = Stack::Tcp(TcpOptions { delayed_ack_ps: Some(200 * MS), ..TcpOptions::default() });
     let mut plan = plan(links, vec![flow], reference.seconds, 0.0);
     plan.sample_ps = MS;
     run_checked(plan)
@@ -129,17 +130,120 @@ fn measure(outcome: &Outcome, starts: &[f64], pattern: usize) -> Measured {
     }
 }
 
+/// Prints the comparison and holds ours to the tolerances: link use within a point, window at loss within 2 packets or 1 %,
+/// cycle within 5 %, queue within 10 %.
+fn check(name: &str, reference: &Reference, ours: &Measured) {
+    println!(
+        "{name}, buffer {}: utilisation {:.4} (ns-3 {:.4}), queue {:.1} ({:.1}), cwnd {:.1} ({:.1}), at loss {:.1} ({:?}), \
+         cycle {:.3?} s ({:?}), {} drops per cycle ({}), {} cycles",
+        reference.buffer,
+        ours.utilisation,
+        reference.utilisation,
+        ours.queue,
+        reference.queue,
+        ours.cwnd,
+        reference.cwnd,
+        ours.cwnd_at_loss,
+        reference.cwnd_at_loss,
+        ours.cycle_s,
+        reference.cycle_s,
+        ours.drops_per_cycle,
+        reference.drops_per_cycle,
+        ours.cycles,
+    );
+    assert!((ours.utilisation - reference.utilisation).abs() <= 0.01, "utilisation");
+    assert_near(ours.queue, reference.queue, 0.10);
+    if let Some(cwnd) = reference.cwnd_at_loss {
+        assert!((ours.cwnd_at_loss - cwnd).abs() <= (0.01 * cwnd).max(2.0), "window at loss");
+    }
+    for (ours, cycle) in ours.cycle_s.iter().zip(reference.cycle_s) {
+        assert_near(*ours, *cycle, 0.05);
+    }
+}
+
+/// ns-3's TcpLinuxReno. Its window grows in whole packets, ours in bytes, so that ours sometimes reaches one packet more before
+/// the loss is known: two drops per cycle instead of one, and recovery takes a round trip longer (1 to 2 % of the cycle).
 #[test]
-fn look() {
-    for (name, profile, loss) in [("reno", None, true), ("cubic", Some("ns-3"), true), ("cubic", Some("linux"), true), ("bbr1", Some("ns-3"), false), ("bbr1", Some("linux"), false), ("bbr1", None, false)] {
-        for (i, buffer) in [83, 333, 1333].into_iter().enumerate() {
-            let seconds = if i == 2 && name == "reno" { 300.0 } else { 60.0 };
-            let r = Reference { buffer, seconds, utilisation: 0., queue: 0., cwnd_at_loss: None, cycle_s: &[] };
-            let outcome = dumbbell(name, profile, &r);
-            let starts = if loss { overflows(&outcome.links[1].series) } else { probes(&outcome.flows[0].series) };
-            let pattern = if name == "cubic" && i > 0 { 2 } else { 1 };
-            let m = measure(&outcome, &starts, pattern);
-            println!("{name} {profile:?} {buffer}: {m:.4?}");
-        }
+fn reno() {
+    let row = |buffer, seconds, utilisation, queue, cwnd, at_loss, cycle_s| Reference {
+        buffer,
+        seconds,
+        utilisation,
+        queue,
+        cwnd,
+        cwnd_at_loss: Some(at_loss),
+        cycle_s,
+        drops_per_cycle: 1.0,
+    };
+    for reference in [
+        row(83, 60.0, 0.8941, 19.2, 318.6, 418.0, &[8.82]),
+        row(333, 60.0, 1.0, 186.0, 520.9, 668.0, &[20.13]),
+        row(1333, 300.0, 1.0, 963.8, 1298.7, 1668.0, &[125.42]),
+    ] {
+        let outcome = dumbbell("reno", None, &reference);
+        let starts = overflows(&outcome.links[1].series);
+        check("Reno", &reference, &measure(&outcome, &starts, 1));
+    }
+}
+
+/// ns-3's TcpCubic: Linux's law in whole packets with beta 0.7. From one BDP on, short and long cycles take turns: the loss
+/// after the short one comes below W_max, and fast convergence lowers that.
+#[test]
+fn cubic() {
+    let row = |buffer, utilisation, queue, cwnd, at_loss, cycle_s, drops_per_cycle| Reference {
+        buffer,
+        seconds: 60.0,
+        utilisation,
+        queue,
+        cwnd,
+        cwnd_at_loss: Some(at_loss),
+        cycle_s,
+        drops_per_cycle,
+    };
+    for reference in [
+        row(83, 0.9906, 48.3, 379.9, 418.0, &[5.51], 1.0),
+        row(333, 1.0, 243.9, 578.6, 668.0, &[5.98, 12.74], 2.5),
+        row(1333, 1.0, 1107.1, 1441.9, 1668.0, &[7.94, 17.73], 10.5),
+    ] {
+        let outcome = dumbbell("cubic", Some("ns-3"), &reference);
+        let starts = overflows(&outcome.links[1].series);
+        check("CUBIC", &reference, &measure(&outcome, &starts, reference.cycle_s.len()));
+    }
+}
+
+/// ns-3's TcpBbr, a cycle being one of ProbeBW. ProbeRTT never comes: the pacing margin empties the queue in every cycle, so
+/// the minimum RTT is seen again and again.
+///
+/// Where ours differs: it uses 0.4 points less of the link and drops one packet less per cycle. Ours finds BtlBw = 100.0 Mbit/s
+/// exactly and sends, on average, the pacing margin of 1 % below it. By its source, ns-3's rate sampler takes a new interval
+/// only from a packet stamped with a larger delivered count than the one before, so that of two packets sent between the same
+/// two ACKs the later one is divided by too short a time, and BtlBw comes out some tenths of a percent high. (Not verified by
+/// running it. Its RTT clock of 1 ms, imposed on ours, changed the cycle to 0.324 s and the link use by 0.0004.)
+#[test]
+fn bbr1() {
+    let row = |buffer, utilisation, queue, cwnd, cwnd_at_loss, drops_per_cycle| Reference {
+        buffer,
+        seconds: 60.0,
+        utilisation,
+        queue,
+        cwnd,
+        cwnd_at_loss,
+        // Eight round trips; ns-3's was measured where it drops.
+        cycle_s: &[0.325],
+        drops_per_cycle,
+    };
+    for reference in [
+        row(83, 0.9955, 10.9, 616.8, Some(676.0), 6.0),
+        row(333, 0.9974, 12.0, 674.2, None, 0.0),
+        row(1333, 0.9974, 11.9, 674.2, None, 0.0),
+    ] {
+        let outcome = dumbbell("bbr1", Some("ns-3"), &reference);
+        let flow = &outcome.flows[0].series;
+        let ours = measure(&outcome, &probes(flow), 1);
+        check("BBR", &reference, &ours);
+        assert_near(ours.cwnd, reference.cwnd, 0.03);
+        assert_eq!(ours.drops_per_cycle == 0.0, reference.drops_per_cycle == 0.0);
+        let settled = flow.time_s.partition_point(|time_s| *time_s < SETTLED_S);
+        assert!(column(flow, "state")[settled..].iter().all(|state| *state == 2.0), "ProbeBW");
     }
 }
