@@ -217,8 +217,8 @@ fn cubic() {
 /// Where ours differs: it uses 0.4 points less of the link and drops one packet less per cycle. Ours finds BtlBw = 100.0 Mbit/s
 /// exactly and sends, on average, the pacing margin of 1 % below it. By its source, ns-3's rate sampler takes a new interval
 /// only from a packet stamped with a larger delivered count than the one before, so that of two packets sent between the same
-/// two ACKs the later one is divided by too short a time, and BtlBw comes out some tenths of a percent high. (Not verified by
-/// running it. Its RTT clock of 1 ms, imposed on ours, changed the cycle to 0.324 s and the link use by 0.0004.)
+/// two ACKs the later one is divided by too short a time, and BtlBw comes out high. That is read, not measured; its RTT clock
+/// of 1 ms, imposed on ours, does not explain the difference.
 #[test]
 fn bbr1() {
     let row = |buffer, utilisation, queue, cwnd, cwnd_at_loss, drops_per_cycle| Reference {

@@ -5,7 +5,8 @@
 //! draft-cardwell-iccrg-bbr-congestion-control-00. Where Linux's `tcp_bbr` and ns-3's `TcpBbr` have other constants they are
 //! parameters, and the profiles "linux" and "ns-3" set them.
 //!
-//! Deviation: no long-term sampling, Linux's detection of token-bucket policers (the draft has none either).
+//! Deviation: two things that Linux has and the draft has not are left out: long-term sampling, which detects token-bucket
+//! policers, and starting the full-pipe test anew after a timeout.
 
 use super::{MAX_WINDOW_PACKETS, pacing_rate, packet_size, window_bytes};
 use crate::controller::{Control, Controller};

@@ -60,7 +60,7 @@ pub(crate) static SPEC: Spec = Spec {
         },
         Profile {
             name: "ns-3",
-            source: "ns-3 TcpCubic: Linux's curve and HyStart with beta 0.7",
+            source: "ns-3 TcpCubic: Linux's curve with beta 0.7 (and Linux's HyStart, whose delay threshold ends at 16 ms, not 1 s)",
             values: &[("slow_start", 2.0), ("curve", 1.0)],
         },
     ],
