@@ -161,8 +161,10 @@ fn check(name: &str, reference: &Reference, ours: &Measured) {
     }
 }
 
-/// ns-3's TcpLinuxReno. Its window grows in whole packets, ours in bytes, so that ours sometimes reaches one packet more before
-/// the loss is known: two drops per cycle instead of one, and recovery takes a round trip longer (1 to 2 % of the cycle).
+/// ns-3's TcpLinuxReno.
+///
+/// Ours takes three to four round trips longer per cycle (0.4 to 2 %). One of them: a second packet is dropped just before the
+/// loss of the first is known, and its repair makes recovery last two round trips instead of one. The rest is not explained.
 #[test]
 fn reno() {
     let row = |buffer, seconds, utilisation, queue, cwnd, at_loss, cycle_s| Reference {
