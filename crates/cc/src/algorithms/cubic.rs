@@ -52,11 +52,18 @@ pub(crate) static SPEC: Spec = Spec {
             "initial slow-start threshold; the default is no limit",
         ),
     ],
-    profiles: &[Profile {
-        name: "linux",
-        source: "Linux 6.x tcp_cubic: beta 717/1024, HyStart, delay_min ahead of the curve",
-        values: &[("beta", 717.0 / 1024.0), ("slow_start", 2.0), ("curve", 1.0)],
-    }],
+    profiles: &[
+        Profile {
+            name: "linux",
+            source: "Linux 6.x tcp_cubic: beta 717/1024, HyStart, whole packets, delay_min ahead of the curve",
+            values: &[("beta", 717.0 / 1024.0), ("slow_start", 2.0), ("curve", 1.0)],
+        },
+        Profile {
+            name: "ns-3",
+            source: "ns-3 TcpCubic: Linux's curve with beta 0.7 (and Linux's HyStart, whose delay threshold ends at 16 ms, not 1 s)",
+            values: &[("slow_start", 2.0), ("curve", 1.0)],
+        },
+    ],
     fields: &[
         Field { name: "ssthresh_bytes", unit: "bytes", doc: "slow-start threshold" },
         Field { name: "w_max", unit: "packets", doc: "window before the last reduction, W_max" },
@@ -85,6 +92,7 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
             ssthresh: params.get("initial_ssthresh"),
             w_max: 0.0,
             cwnd_prior: 0.0,
+            credit: 0.0,
             epoch: None,
         },
         before: None,
@@ -117,6 +125,8 @@ struct Growth {
     w_max: f64,
     /// Window before the last reduction (RFC 9438 §4.1.2).
     cwnd_prior: f64,
+    /// Linux: packets acknowledged that the window has not yet grown for.
+    credit: f64,
     epoch: Option<Epoch>,
 }
 
@@ -128,6 +138,14 @@ struct Epoch {
     /// W_max of the curve: the plateau.
     origin: f64,
     w_est: f64,
+}
+
+impl Epoch {
+    /// RFC 9438 eq. (1), `t` s into the epoch.
+    fn w_cubic(&self, t: f64, c: f64) -> f64 {
+        let past = t - self.k;
+        self.origin + c * past * past * past
+    }
 }
 
 struct Cubic {
@@ -169,45 +187,61 @@ impl Cubic {
             None => self.begin_epoch(ack.now_ns),
         };
         let cwnd = self.growth.cwnd;
-        let t = ack.now_ns.saturating_sub(epoch.start_ns) as f64 * 1e-9;
-        // RFC 9438 eq. (1).
-        let w_cubic = |t: f64| {
-            let past = t - epoch.k;
-            epoch.origin + self.c * past * past * past
-        };
         // RFC 9438 eq. (4). Linux keeps alpha below 1 for good.
         let catching_up = self.linux || epoch.w_est < self.growth.cwnd_prior;
         let alpha = if catching_up { self.alpha } else { 1.0 };
-        let w_cubic_now = w_cubic(t);
-        epoch.w_est += alpha * acked / cwnd;
+        epoch.w_est = (epoch.w_est + alpha * acked / cwnd).min(MAX_WINDOW_PACKETS);
+        let t = ack.now_ns.saturating_sub(epoch.start_ns) as f64 * 1e-9;
         self.growth.cwnd = if self.linux {
-            // Linux looks ahead by the smallest RTT, not the smoothed one.
-            let ahead = if self.delay_min_ns == u64::MAX { 0.0 } else { self.delay_min_ns as f64 };
-            let target = w_cubic(t + ahead * 1e-9);
-            cwnd + self.linux_growth(cwnd, target, epoch.w_est) * acked
-        } else if w_cubic_now < epoch.w_est {
+            self.linux_window(&epoch, t, acked)
+        } else if epoch.w_cubic(t, self.c) < epoch.w_est {
             // §4.3: Reno-friendly region.
             cwnd.max(epoch.w_est)
         } else {
             // §4.4, §4.5: towards where the cubic will be one RTT from now, at most 1.5 times the window per RTT.
-            let target = w_cubic(t + ack.srtt_ns as f64 * 1e-9).max(cwnd).min(1.5 * cwnd);
+            let ahead = epoch.w_cubic(t + ack.srtt_ns as f64 * 1e-9, self.c);
+            let target = ahead.max(cwnd).min(1.5 * cwnd);
             cwnd + (target - cwnd) / cwnd * acked
         }
         .min(MAX_WINDOW_PACKETS);
-        epoch.w_est = epoch.w_est.min(MAX_WINDOW_PACKETS);
         self.growth.epoch = Some(epoch);
     }
 
-    /// Growth per packet acknowledged as Linux bounds it: at most 1/2, at least 1 % of a packet per window.
+    /// The window after `acked` packets as Linux computes it: in whole packets, one more for every `per_packet` packets
+    /// acknowledged.
     ///
-    /// Deviation: Linux counts time in jiffies and whole packets, and recomputes at most every 31 ms.
-    fn linux_growth(&self, cwnd: f64, target: f64, w_est: f64) -> f64 {
-        let mut growth = (target - cwnd).max(0.01) / cwnd;
+    /// The distance to W_max is rounded down, so the window comes to rest on W_max already cbrt(1/C) = 1.36 s before K and
+    /// leaves it as long after. A loss at W_max thus comes that much earlier than on the curve of the RFC.
+    ///
+    /// Deviation: Linux counts time in jiffies and recomputes at most every 31 ms while the window stands.
+    fn linux_window(&mut self, epoch: &Epoch, t: f64, acked: f64) -> f64 {
+        let cwnd = self.growth.cwnd;
+        // Linux looks ahead by the smallest RTT, not the smoothed one.
+        let ahead = if self.delay_min_ns == u64::MAX { 0.0 } else { self.delay_min_ns as f64 };
+        let distance = epoch.w_cubic(t + ahead * 1e-9, self.c) - epoch.origin;
+        let target = epoch.origin + distance.trunc();
+        let mut per_packet =
+            if target > cwnd { (cwnd / (target - cwnd)).floor() } else { 100.0 * cwnd };
         if self.growth.w_max == 0.0 {
             // No maximum is known yet: at least 5 % per RTT.
-            growth = growth.max(0.05);
+            per_packet = per_packet.min(20.0);
         }
-        growth.max((w_est - cwnd) / cwnd).min(0.5)
+        let behind_reno = epoch.w_est.floor() - cwnd;
+        if behind_reno > 0.0 {
+            per_packet = per_packet.min((cwnd / behind_reno).floor());
+        }
+        // At most 1.5 times the window per RTT.
+        per_packet = per_packet.max(2.0);
+        let mut grown = 0.0;
+        if self.growth.credit >= per_packet {
+            // Credit from a flatter part of the curve is worth one packet, not a burst.
+            self.growth.credit = 0.0;
+            grown = 1.0;
+        }
+        let credit = self.growth.credit + acked;
+        let whole = (credit / per_packet).floor();
+        self.growth.credit = credit - whole * per_packet;
+        cwnd + grown + whole
     }
 
     /// RFC 9438 §4.6-4.7. `floor` is the smallest window in packets; Linux and RFC differ in what they cut.
@@ -216,13 +250,15 @@ impl Cubic {
         self.before = Some(self.growth);
         // RFC 9438 §4.7 (Linux alike): fast convergence.
         let short_of_max = self.fast_convergence && cwnd < self.growth.w_max;
-        self.growth.w_max = if short_of_max { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd };
+        let w_max = if short_of_max { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd };
+        self.growth.w_max = if self.linux { w_max.floor() } else { w_max };
         self.growth.cwnd_prior = cwnd;
         // RFC 9438 eq. (5) cuts what is in flight; Linux cuts the window.
         let in_flight = (in_flight_bytes as f64 / self.packet_bytes).min(cwnd);
-        let used = if self.linux { cwnd } else { in_flight };
-        self.growth.ssthresh = (used * self.beta).max(2.0);
-        self.growth.cwnd = (used * self.beta).max(floor).min(cwnd.max(floor));
+        let kept = if self.linux { (cwnd * self.beta).floor() } else { in_flight * self.beta };
+        self.growth.ssthresh = kept.max(2.0);
+        self.growth.cwnd = kept.max(floor).min(cwnd.max(floor));
+        self.growth.credit = 0.0;
         self.growth.epoch = None;
     }
 }

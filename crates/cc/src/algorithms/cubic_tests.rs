@@ -192,13 +192,36 @@ fn linux_profile_keeps_717_of_1024_and_grows_5_percent_before_a_maximum() {
     }
     close(run.cwnd(), 105.0, 1e-3);
     run.lose();
-    close(run.cwnd(), 105.0 * 717.0 / 1024.0, 1e-3);
-    // The smallest RTT is added to the time: already the first ACK aims one RTT up the curve.
-    let before = run.cwnd();
+    // 73.5, in whole packets.
+    assert_eq!(run.cwnd(), 73.0);
+    // K = cbrt(32 / 0.4) = 4.309 s. The smallest RTT is added to the time, so the first ACK is 4.209 s before W_max, 29.8
+    // packets below it: the target is 105 - 29, three above the window, one packet for every 73 / 3 = 24 acknowledged.
+    (0..23).for_each(|_| run.ack(MS / 100));
+    close(run.observed()[2], 4.309, 1e-3);
+    assert_eq!(run.cwnd(), 73.0);
     run.ack(MS / 100);
-    let [_, w_max, k, _] = run.observed();
-    let target = w_max + 0.4 * (0.1 - k).powi(3);
-    close(run.cwnd() - before, (target - before) / before, 0.05);
+    assert_eq!(run.cwnd(), 74.0);
+}
+
+/// In whole packets the window rests on W_max from cbrt(1 / 0.4) = 1.357 s before K to 1.357 s after,
+/// less the RTT of 40 ms by which it looks ahead.
+#[test]
+fn linux_rests_on_the_maximum() {
+    let mut run = Run::new(Some("ns-3"), 418.0, 40 * MS);
+    run.lose();
+    assert_eq!(run.cwnd(), 292.0);
+    run.ack(MS);
+    let (start_ns, [_, w_max, k, _]) = (run.now_ns, run.observed());
+    assert_eq!(w_max, 418.0);
+    close(k, 6.804, 1e-3); // cbrt(126 / 0.4)
+    let mut at = |seconds: f64| {
+        run.ack_until(start_ns + (seconds * 1e9) as u64);
+        run.cwnd()
+    };
+    assert_eq!(at(k - 1.357 - 0.08), 417.0);
+    assert_eq!(at(k - 1.357), 418.0);
+    assert_eq!(at(k + 1.357 - 0.08), 418.0);
+    assert_eq!(at(k + 1.357), 419.0);
 }
 
 #[test]

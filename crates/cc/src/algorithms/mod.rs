@@ -1,6 +1,7 @@
 //! One file per algorithm. A new one is a file here, a line in `ALL`, and nothing else.
 
 mod aimd;
+mod bbr1;
 mod cubic;
 mod latte;
 pub mod mpc;
@@ -11,8 +12,15 @@ mod window;
 use crate::registry::Spec;
 
 /// Every algorithm, alphabetical within families.
-pub(crate) static ALL: &[&Spec] =
-    &[&window::SPEC, &aimd::SPEC, &reno::SPEC, &cubic::SPEC, &latte::SPEC, &mpc_2020::SPEC];
+pub(crate) static ALL: &[&Spec] = &[
+    &window::SPEC,
+    &aimd::SPEC,
+    &reno::SPEC,
+    &cubic::SPEC,
+    &bbr1::SPEC,
+    &latte::SPEC,
+    &mpc_2020::SPEC,
+];
 
 /// Largest window any algorithm asks for, packets: keeps bytes exact in an `f64`.
 const MAX_WINDOW_PACKETS: f64 = 1e9;
