@@ -13,6 +13,7 @@ pub mod link;
 mod loss;
 mod plain;
 pub mod random;
+pub mod ring;
 mod service;
 pub mod trace;
 

@@ -41,44 +41,60 @@ pub(crate) struct ConstantService {
     byte_fraction: u64,
     /// Size of the last packet, and how long its service took: nearly always that of the next one.
     last_bytes: u32,
-    last_duration: u128,
+    last_ps: u64,
+    last_fraction: u64,
     /// End of the last service.
-    busy_until: u128,
+    busy_until_ps: Picos,
+    busy_until_fraction: u64,
 }
 
 impl ConstantService {
     pub(crate) fn new(rate_bps: f64) -> Self {
         let byte = fixed_ps_per_byte(rate_bps);
-        let (byte_ps, byte_fraction) = ((byte >> 64) as u64, byte as u64);
-        let (last_bytes, last_duration, busy_until) = (0, 0, 0);
-        Self { rate_bps, byte_ps, byte_fraction, last_bytes, last_duration, busy_until }
+        Self {
+            rate_bps,
+            byte_ps: (byte >> 64) as u64,
+            byte_fraction: byte as u64,
+            last_bytes: 0,
+            last_ps: 0,
+            last_fraction: 0,
+            busy_until_ps: 0,
+            busy_until_fraction: 0,
+        }
     }
 
     /// When the service of a packet that arrives at `now` would begin.
     #[inline]
     pub(crate) fn start(&self, now: Picos) -> Picos {
-        now.max((self.busy_until >> 64) as Picos)
+        now.max(self.busy_until_ps)
     }
 
     /// Serves a packet of `bytes` that arrives at `now`; returns when its last bit is sent.
     #[inline]
     pub(crate) fn serve(&mut self, now: Picos, bytes: u32) -> Picos {
         if bytes != self.last_bytes {
-            (self.last_bytes, self.last_duration) = (bytes, self.duration(bytes));
+            self.measure(bytes);
         }
-        let start = self.busy_until.max(u128::from(now) << 64);
+        let (start_ps, start_fraction) = if now > self.busy_until_ps {
+            (now, 0)
+        } else {
+            (self.busy_until_ps, self.busy_until_fraction)
+        };
+        let (fraction, carry) = start_fraction.overflowing_add(self.last_fraction);
+        self.busy_until_fraction = fraction;
         // A service beyond the end of time ends with it.
-        self.busy_until = start.saturating_add(self.last_duration);
-        (self.busy_until >> 64) as Picos
+        self.busy_until_ps = start_ps.saturating_add(self.last_ps).saturating_add(u64::from(carry));
+        self.busy_until_ps
     }
 
-    /// How long the service of `bytes` takes.
-    fn duration(&self, bytes: u32) -> u128 {
+    /// Works out how long the service of `bytes` takes.
+    #[cold]
+    fn measure(&mut self, bytes: u32) {
         let fraction = u128::from(self.byte_fraction) * u128::from(bytes);
-        match self.byte_ps.checked_mul(u64::from(bytes)) {
-            Some(whole) => (u128::from(whole) << 64).saturating_add(fraction),
-            None => u128::MAX,
-        }
+        let whole = u128::from(self.byte_ps) * u128::from(bytes) + (fraction >> 64);
+        self.last_bytes = bytes;
+        self.last_ps = u64::try_from(whole).unwrap_or(u64::MAX);
+        self.last_fraction = fraction as u64;
     }
 
     /// Bytes served in `(from, to]` without a pause.

@@ -14,8 +14,8 @@ use crate::host::{AckFacts, Host};
 use crate::meter::RttMeter;
 use crate::packet::{Packet, expand};
 use crate::plan::DatagramOptions;
-use crate::ring::SeqRing;
 use crate::transfer::Transfer;
+use paceline_net::ring::SeqRing;
 
 /// Stamps kept of packets below the highest acknowledged, so that a reordered ACK still gives an RTT sample.
 const LATE_ACKS: u64 = 64;

@@ -121,7 +121,8 @@ impl Engine {
     /// Runs the timers of `junction` that expire before `limit`.
     #[inline]
     fn run_timers(&mut self, junction: u32, limit: Picos) {
-        while let Some(timer) = self.network.expired(junction, limit) {
+        while self.network.has_expired(junction, limit) {
+            let Some(timer) = self.network.take_timer(junction) else { return };
             self.handled += 1;
             self.on_timer(junction, timer);
         }

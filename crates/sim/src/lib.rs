@@ -22,7 +22,6 @@ mod receiver;
 mod recorder;
 #[cfg(test)]
 mod reference;
-mod ring;
 mod route;
 mod sender;
 mod series;

@@ -17,8 +17,9 @@ struct Junction {
     /// The lanes that lead here are consecutive.
     first_lane: u32,
     lanes: u32,
-    /// Timers of the ends that sit here.
+    /// Timers of the ends that sit here, and when the first of them expires.
     timers: Heap,
+    next_timer: Picos,
     /// What happens elsewhere at a time t has no effect here before t plus this, ps.
     lookahead_ps: Picos,
 }
@@ -87,8 +88,14 @@ impl Network {
                     JunctionLink::Metered(Box::new(MeteredLink { model, meter }))
                 }
             };
-            let (timers, lookahead_ps) = (Heap::default(), NEVER);
-            junctions.push(Junction { link, first_lane: 0, lanes: 0, timers, lookahead_ps });
+            junctions.push(Junction {
+                link,
+                first_lane: 0,
+                lanes: 0,
+                timers: Heap::default(),
+                next_timer: NEVER,
+                lookahead_ps: NEVER,
+            });
         }
         let mut lanes = Vec::with_capacity(routes.lanes.len());
         for (number, spec) in (0..).zip(&routes.lanes) {
@@ -170,25 +177,30 @@ impl Network {
     /// Takes the first packet of `lane` if it arrives before `limit`. As with [`Self::take`].
     #[inline]
     pub(crate) fn take_before(&mut self, lane: usize, limit: Picos) -> Option<(Picos, Packet)> {
-        let packets = &mut self.lanes[lane].packets;
-        if packets.due() >= limit {
-            return None;
-        }
-        packets.pop().map(|arrival| (arrival.time, arrival.packet))
+        let arrival = self.lanes[lane].packets.pop_before(limit)?;
+        Some((arrival.time, arrival.packet))
     }
 
     /// Sets a timer at `junction`, which takes note of it when it next settles.
     #[inline]
     pub(crate) fn set_timer(&mut self, junction: u32, timer: Entry) {
-        self.junctions[junction as usize].timers.push(timer);
+        let this = &mut self.junctions[junction as usize];
+        this.next_timer = this.next_timer.min(timer.time);
+        this.timers.push(timer);
     }
 
-    /// Takes the first timer of `junction` before `limit`.
+    /// Whether a timer of `junction` expires before `limit`.
     #[inline]
-    pub(crate) fn expired(&mut self, junction: u32, limit: Picos) -> Option<Entry> {
-        let timers = &mut self.junctions[junction as usize].timers;
-        let first = timers.peek().filter(|timer| timer.time < limit)?;
-        timers.pop();
+    pub(crate) fn has_expired(&self, junction: u32, limit: Picos) -> bool {
+        self.junctions[junction as usize].next_timer < limit
+    }
+
+    /// Takes the first timer of `junction`.
+    pub(crate) fn take_timer(&mut self, junction: u32) -> Option<Entry> {
+        let this = &mut self.junctions[junction as usize];
+        let first = this.timers.peek()?;
+        this.timers.pop();
+        this.next_timer = this.timers.peek().map_or(NEVER, |timer| timer.time);
         Some(first)
     }
 
@@ -202,7 +214,7 @@ impl Network {
     /// After `junction` has worked up to `limit`: notes when it is due again.
     pub(crate) fn settle(&mut self, junction: u32, limit: Picos) {
         let this = &mut self.junctions[junction as usize];
-        let mut next = this.timers.peek().map_or(NEVER, |timer| timer.time);
+        let mut next = this.next_timer;
         let lanes = this.lanes();
         for (lane, head) in self.lanes[lanes.clone()].iter().zip(&mut self.heads[lanes]) {
             if *head < limit {

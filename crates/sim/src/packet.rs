@@ -7,7 +7,7 @@ use paceline_net::Picos;
 ///
 /// Three words, so that a packet is made, changed and moved in registers: narrow fields would be stored one by one and then
 /// copied in one piece, which a processor can do only after the stores have left its pipeline.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// Flow; above it the sequence number, for an ACK that of the data packet that caused it.
     flow_and_seq: u64,
@@ -133,7 +133,7 @@ impl Packet {
 }
 
 /// A packet with the time it reaches the end of its link.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrival {
     pub(crate) time: Picos,
     pub(crate) packet: Packet,

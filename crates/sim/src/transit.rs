@@ -1,9 +1,10 @@
 //! Packets between two places, in the order in which they arrive.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use paceline_net::Picos;
+use paceline_net::ring::SeqRing;
 
 use crate::events::NEVER;
 use crate::packet::{Arrival, Packet};
@@ -11,7 +12,7 @@ use crate::packet::{Arrival, Packet};
 /// Packets on the way, by arrival.
 pub(crate) enum Transit {
     /// They arrive in the order they entered.
-    InOrder(VecDeque<Arrival>),
+    InOrder(SeqRing<Arrival>),
     /// They may overtake each other: ordered by arrival, then by entry.
     AnyOrder { heap: BinaryHeap<Reverse<(Picos, u64, Carried)>>, entered: u64 },
 }
@@ -39,7 +40,7 @@ impl Ord for Carried {
 impl Transit {
     pub(crate) fn new(in_order: bool) -> Self {
         if in_order {
-            Self::InOrder(VecDeque::new())
+            Self::InOrder(SeqRing::new())
         } else {
             Self::AnyOrder { heap: BinaryHeap::new(), entered: 0 }
         }
@@ -50,7 +51,7 @@ impl Transit {
     pub(crate) fn push(&mut self, time: Picos, packet: Packet) -> bool {
         match self {
             Self::InOrder(queue) => {
-                queue.push_back(Arrival { time, packet });
+                queue.push(Arrival { time, packet });
                 queue.len() == 1
             }
             Self::AnyOrder { heap, entered } => {
@@ -74,10 +75,20 @@ impl Transit {
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Arrival> {
         match self {
-            Self::InOrder(queue) => queue.pop_front(),
+            Self::InOrder(queue) => queue.pop(),
             Self::AnyOrder { heap, .. } => {
                 heap.pop().map(|Reverse((time, _, Carried(packet)))| Arrival { time, packet })
             }
+        }
+    }
+
+    /// Takes the first if it arrives before `limit`.
+    #[inline(always)]
+    pub(crate) fn pop_before(&mut self, limit: Picos) -> Option<Arrival> {
+        match self {
+            Self::InOrder(queue) => queue.pop_if(|arrival| arrival.time < limit),
+            Self::AnyOrder { .. } if self.due() < limit => self.pop(),
+            Self::AnyOrder { .. } => None,
         }
     }
 

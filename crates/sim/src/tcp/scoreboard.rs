@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use paceline_cc::sampler::SendStamp;
 
-use crate::ring::SeqRing;
+use paceline_net::ring::SeqRing;
 
 /// DupThresh of RFC 5681 and 6675.
 const DUP_THRESH: usize = 3;

@@ -1,51 +1,95 @@
 //! A window of consecutive sequence numbers with a record for each: constant-time lookup by number, whatever the window.
 
 /// Records for the numbers `[first, next)`.
-#[derive(Debug)]
-pub(crate) struct SeqRing<T> {
+#[derive(Clone, Debug)]
+pub struct SeqRing<T> {
     slots: Vec<T>,
     first: u64,
     next: u64,
 }
 
-impl<T: Copy + Default> SeqRing<T> {
-    pub(crate) fn new() -> Self {
+impl<T> Default for SeqRing<T> {
+    fn default() -> Self {
         Self { slots: Vec::new(), first: 0, next: 0 }
+    }
+}
+
+impl<T: Copy + Default> SeqRing<T> {
+    /// An empty ring whose first number is 0.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many records it holds.
+    #[inline]
+    pub fn len(&self) -> usize {
+        (self.next - self.first) as usize
+    }
+
+    /// Whether it holds none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.next == self.first
+    }
+
+    /// The record of number `first`.
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        if self.is_empty() {
+            return None;
+        }
+        self.slots.get(self.slot(self.first))
+    }
+
+    /// All records, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        (self.first..self.next).map(|seq| &self.slots[self.slot(seq)])
+    }
+
+    /// Takes the record of number `first` if `wanted` holds of it.
+    #[inline]
+    pub fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        let record = *self.front()?;
+        if !wanted(&record) {
+            return None;
+        }
+        self.first += 1;
+        Some(record)
     }
 
     /// Oldest number held.
     #[inline]
-    pub(crate) fn first(&self) -> u64 {
+    pub fn first(&self) -> u64 {
         self.first
     }
 
     /// One past the newest number held.
     #[inline]
-    pub(crate) fn next(&self) -> u64 {
+    pub fn next(&self) -> u64 {
         self.next
     }
 
     #[inline]
     fn slot(&self, seq: u64) -> usize {
-        seq as usize & (self.slots.len() - 1)
+        seq as usize & self.slots.len().wrapping_sub(1)
     }
 
     /// The record of `seq`, if it is held.
     #[inline]
-    pub(crate) fn get(&self, seq: u64) -> Option<&T> {
+    pub fn get(&self, seq: u64) -> Option<&T> {
         (self.first..self.next).contains(&seq).then(|| &self.slots[self.slot(seq)])
     }
 
     /// The record of `seq`, if it is held.
     #[inline]
-    pub(crate) fn get_mut(&mut self, seq: u64) -> Option<&mut T> {
+    pub fn get_mut(&mut self, seq: u64) -> Option<&mut T> {
         let slot = (self.first..self.next).contains(&seq).then(|| self.slot(seq))?;
         Some(&mut self.slots[slot])
     }
 
     /// Appends the record of number `next`.
     #[inline(always)]
-    pub(crate) fn push(&mut self, record: T) {
+    pub fn push(&mut self, record: T) {
         if (self.next - self.first) as usize == self.slots.len() {
             self.grow();
         }
@@ -56,15 +100,13 @@ impl<T: Copy + Default> SeqRing<T> {
 
     /// Takes the record of number `first`.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<T> {
-        let record = *self.get(self.first)?;
-        self.first += 1;
-        Some(record)
+    pub fn pop(&mut self) -> Option<T> {
+        self.pop_if(|_| true)
     }
 
     /// Takes the record of number `first` if that is below `end`; it stays readable until the next push.
     #[inline]
-    pub(crate) fn pop_before(&mut self, end: u64) -> Option<(u64, &T)> {
+    pub fn pop_before(&mut self, end: u64) -> Option<(u64, &T)> {
         let seq = self.first;
         if seq >= end.min(self.next) {
             return None;
