@@ -1,21 +1,22 @@
 //! Speed of the event loop: delivered data packets and packet-hops per CPU second, in a table beside the targets.
 //!
-//!     cargo bench -p paceline-lab --bench engine -- [--case NAME]... [--repeat N] [--set KEY=VALUE]... [--json] [--once]
+//!     cargo bench -p paceline-lab --bench engine -- [--case NAME]... [--repeat N] [--set KEY=VALUE]... [--json]
 //!
 //! Cases are scenario files; each is run `--repeat` times and the least CPU time counts, because other programs on the machine
-//! only ever add to it. Compare numbers of one machine and one session. `--once` runs without measuring and prints the counts
-//! alone: `benches/instructions.py` counts the instructions of `event_loop` that way.
+//! only ever add to it. Compare numbers of one machine and one session. `--set` overrides a scenario's key, as in `paceline run`.
 
 mod cases;
 mod heap;
 mod table;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 
 use paceline_lab::scenario::Scenario;
+use paceline_lab::world::simulate;
 use paceline_net::PS_PER_S;
-use paceline_sim::{Outcome, Plan, PlanError, Stack};
+use paceline_sim::{FlowPlan, Outcome, Stack};
 use serde_json::{Value, json};
 
 use cases::{CASES, Case, Target};
@@ -42,13 +43,12 @@ struct Options {
     repeat: u32,
     overrides: Vec<String>,
     json: bool,
-    once: bool,
 }
 
 impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let (cases, overrides) = (Vec::new(), Vec::new());
-        let mut options = Self { cases, repeat: 3, overrides, json: false, once: false };
+        let mut options = Self { cases, repeat: 3, overrides, json: false };
         while let Some(argument) = arguments.next() {
             let mut value =
                 || arguments.next().ok_or_else(|| format!("{argument} needs a value after it"));
@@ -62,7 +62,6 @@ impl Options {
                 }
                 "--set" => options.overrides.push(value()?),
                 "--json" => options.json = true,
-                "--once" => options.once = true,
                 // Cargo adds it.
                 "--bench" => {}
                 _ => return Err(format!("{argument}: no such option; see the head of its source")),
@@ -75,15 +74,6 @@ impl Options {
     }
 
     fn run(&self) -> Result<(), String> {
-        if self.once {
-            for case in &self.cases {
-                let scenario = load(case, &self.overrides)?;
-                let engine = run(&scenario)?.engine;
-                let counts = json!({ "packets": engine.packets, "events": engine.events });
-                println!("{}", json!({ case.name: counts }));
-            }
-            return Ok(());
-        }
         let mut rows = Vec::new();
         if !self.json {
             println!("{}", table::head());
@@ -118,18 +108,12 @@ fn load(case: &Case, overrides: &[String]) -> Result<Scenario, String> {
     Scenario::load(path, overrides).map_err(|error| error.to_string())
 }
 
+/// Runs it as `paceline run` does, which also measures the CPU time of the event loop.
 fn run(scenario: &Scenario) -> Result<Outcome, String> {
-    let plan = scenario.plan(None).map_err(|error| error.to_string())?;
-    event_loop(plan).map_err(|error| error.to_string())
-}
-
-/// What is measured. A function of its own, which keeps its name: instructions are counted between its entry and its return.
-#[inline(never)]
-fn event_loop(plan: Plan) -> Result<Outcome, PlanError> {
-    let cpu = thread_cpu_s();
-    let mut outcome = paceline_sim::run(plan)?;
-    outcome.engine.cpu_s = thread_cpu_s() - cpu;
-    Ok(outcome)
+    let untouched = &mut |_: &mut FlowPlan| {};
+    let unwatched = &mut |_| ControlFlow::Continue(());
+    let run = simulate(scenario, None, Vec::new(), untouched, unwatched);
+    run.map(|run| run.outcome).map_err(|error| error.to_string())
 }
 
 /// CPU time of this thread, s.
