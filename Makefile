@@ -9,14 +9,18 @@ OUT ?= runs/demo
 # A trace of your own for the demo's link: make demo TRACE=path/to/trace.down
 TRACE ?=
 CONTROLLERS ?= latte cubic reno window
+# Peers of the simulator, for `make bench-peers`: NS3=install installs ns-3 (as root), HTSIM names a checkout of htsim.
+NS3 ?=
+HTSIM ?=
+export NS3 HTSIM
 # Repetitions of each: every seed is another drive. A recorded trace is always the same one.
 SEEDS ?= $(if $(TRACE),1,3)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build lint bench docs clean
+.PHONY: help demo test build lint bench bench-peers docs clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Compare controllers on a variable link: a table here, an HTML report, the records
 	@scripts/setup.sh run
@@ -28,6 +32,7 @@ test: ## Build everything and run every test; the last lines say what was skippe
 	@cargo test $(WORKSPACE) --locked 2>&1 | tee target/test.log
 	@grep -h ^SKIPPED target/test.log || echo "no Rust test was skipped"
 	@python -m pytest
+	@python benches/instructions.py check
 
 build: ## Build the package, optimised, into .venv
 	@scripts/setup.sh run
@@ -41,9 +46,13 @@ lint: ## Formatting, lints and types, Rust and Python
 	@mypy
 	@python -m mypy.stubtest paceline._native --mypy-config-file pyproject.toml
 
-bench: ## Speed of the simulator: packets and events per CPU second, bytes per flow
-	@scripts/setup.sh run
-	@python benches/simulator.py
+bench: ## Speed of the simulator: packets and packet-hops per CPU second, beside the targets
+	@scripts/setup.sh rust
+	@cargo bench --locked -p paceline-lab --bench engine
+
+bench-peers: ## The same beside ns-3 (NS3=install installs it) and htsim (HTSIM=its folder)
+	@scripts/setup.sh rust
+	@python3 benches/peers.py
 
 docs: ## API documentation of the crates, warnings denied, in target/doc
 	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

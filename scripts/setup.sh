@@ -3,14 +3,15 @@
 # Does only what is missing, so a second call takes well under a second.
 #
 #   scripts/setup.sh run     what `paceline` needs
-#   scripts/setup.sh test    that, and what some tests need (chromium, clang)
+#   scripts/setup.sh test    that, and what some tests need (chromium, clang, valgrind)
+#   scripts/setup.sh rust    what the crates alone need: no virtual environment
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 purpose="${1:-run}"
 case "$purpose" in
-    run | test) ;;
-    *) echo "usage: scripts/setup.sh run|test" >&2; exit 2 ;;
+    run | test | rust) ;;
+    *) echo "usage: scripts/setup.sh run|test|rust" >&2; exit 2 ;;
 esac
 
 say() { echo "setup: $*"; }
@@ -46,6 +47,7 @@ missing_optional_packages() {
     command -v chromium >/dev/null || command -v chromium-browser >/dev/null ||
         command -v google-chrome >/dev/null || echo chromium
     command -v clang >/dev/null || echo clang
+    command -v valgrind >/dev/null || echo valgrind
 }
 
 install_packages() {
@@ -113,4 +115,4 @@ python_package() {
 
 system_packages
 rust_toolchain
-python_package
+[ "$purpose" = rust ] || python_package

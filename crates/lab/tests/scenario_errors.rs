@@ -512,6 +512,28 @@ fn flows_and_networks() {
             "bad.toml:12: topology.pairs = 0: out of range; allowed: a whole number, 1 to 1000",
         ),
         (
+            format!("{GOOD}[topology]\nkind = \"dumbbell\"\naccess_delay = 3\n"),
+            "bad.toml:12: topology.access_delay = 3: a time needs a unit; allowed: 0 s to 1000 s (units: ns, us, µs, ms, s, min); or a table with from, to",
+        ),
+        (
+            format!(
+                "{GOOD}[topology]\nkind = \"dumbbell\"\naccess_delay = {{ from = \"1 ms\" }}\n"
+            ),
+            "bad.toml:12: topology.access_delay.to: missing; allowed: 0 s to 1000 s (units: ns, us, µs, ms, s, min)",
+        ),
+        (
+            format!(
+                "{GOOD}[topology]\nkind = \"dumbbell\"\naccess_delay = {{ from = \"1 ms\", to = \"2000 s\" }}\n"
+            ),
+            "bad.toml:12: topology.access_delay.to = \"2000 s\": out of range; allowed: 0 s to 1000 s (units: ns, us, µs, ms, s, min)",
+        ),
+        (
+            format!(
+                "{GOOD}[topology]\nkind = \"dumbbell\"\naccess_delay = {{ form = \"1 ms\", to = \"2 ms\" }}\n"
+            ),
+            "bad.toml:12: topology.access_delay.form = \"1 ms\": unknown key; did you mean `from`?",
+        ),
+        (
             format!("{GOOD}from = \"left\"\nto = \"riht\"\n[topology]\nkind = \"dumbbell\"\n"),
             "bad.toml:11: flows.0.to = \"riht\": no such node; did you mean `right`?",
         ),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use paceline_cc::registry;
 use paceline_lab::scenario::Scenario;
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// What `name` needs on top: traces that are not part of the project, controllers that this build lacks.
@@ -49,28 +49,53 @@ fn contest_traces() -> [String; 2] {
 }
 
 fn load(name: &str) -> Scenario {
-    let path = folder().join(name);
+    load_from("scenarios", name)
+}
+
+fn load_from(folder: &str, name: &str) -> Scenario {
+    let path = root().join(folder).join(name);
     let text = std::fs::read_to_string(&path).expect("the scenario is there");
     Scenario::load(&path, &overrides(name, &text)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
 fn every_scenario_parses_and_says_what_it_shows() {
-    let mut count = 0;
-    for entry in std::fs::read_dir(folder()).expect("the folder is there") {
-        let path = entry.expect("readable").path();
-        if path.extension().is_none_or(|extension| extension != "toml") {
-            continue;
+    for (folder, expected) in [("scenarios", 8), ("benches/scenarios", 8)] {
+        let mut count = 0;
+        for entry in std::fs::read_dir(root().join(folder)).expect("the folder is there") {
+            let path = entry.expect("readable").path();
+            if path.extension().is_none_or(|extension| extension != "toml") {
+                continue;
+            }
+            let name = path.file_name().and_then(|name| name.to_str()).expect("a plain name");
+            let scenario = load_from(folder, name);
+            assert!(scenario.text().starts_with("# "), "{name} opens with no comment");
+            assert_ne!(scenario.title(), path.file_stem().and_then(|s| s.to_str()).unwrap_or(""));
+            let plan = scenario.plan(None).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(plan.flows.len(), scenario.flows().len());
+            count += 1;
         }
-        let name = path.file_name().and_then(|name| name.to_str()).expect("a plain name");
-        let scenario = load(name);
-        assert!(scenario.text().starts_with("# "), "{name} opens with no comment");
-        assert_ne!(scenario.title(), path.file_stem().and_then(|s| s.to_str()).unwrap_or(""));
-        let plan = scenario.plan(None).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(plan.flows.len(), scenario.flows().len());
-        count += 1;
+        assert!(count >= expected, "only {count} scenarios in {folder}");
     }
-    assert!(count >= 8, "only {count} scenarios");
+}
+
+/// RTTs of 10 to 200 ms over 50 pairs, a buffer of 10 Gbit/s x 100 ms, flows to the pairs in turn: the peers' network.
+#[test]
+fn dumbbells_at_scale_are_those_of_the_peers() {
+    for (name, flows) in [("dumbbell-n1000.toml", 1000), ("dumbbell-n10000.toml", 10_000)] {
+        let scenario = load_from("benches/scenarios", name);
+        let plan = scenario.plan(None).expect("it needs no trace");
+        assert_eq!(plan.flows.len(), flows);
+        assert_eq!(plan.links.len(), 2 * (1 + 2 * 50));
+        assert_eq!(plan.links[0].spec.buffer.packets, Some(83_333));
+        assert_eq!(plan.links[0].spec.delay_ps, 2_500_000_000);
+        for (i, flow) in scenario.flows().iter().enumerate() {
+            let exact = 10e9 + 190e9 * (i % 50) as f64 / 49.0;
+            // Four access links, each rounded to a picosecond.
+            let off = flow.path.base_rtt_ps as f64 - exact;
+            assert!(off.abs() <= 2.0, "flow {i}: off by {off} ps");
+        }
+    }
 }
 
 #[test]

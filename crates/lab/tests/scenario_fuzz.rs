@@ -45,7 +45,7 @@ cap = "5 Mbit/s"
     r#"title = "dumbbell"
 duration = "2 s"
 link = { rate = "1 Gbit/s", delay = "6.25 ms" }
-topology = { kind = "dumbbell", pairs = 4, access_delay = "1 ms" }
+topology = { kind = "dumbbell", pairs = 4, access_delay = { from = "1 ms", to = "3 ms" } }
 flows = [{ controller = "window", count = 9, size = "1 MB", stop = "1.5 s" }]
 "#,
 ];

@@ -77,6 +77,28 @@ fn rtt_is_split_and_bdp_takes_the_longest() {
 }
 
 #[test]
+fn access_delays_grow_from_pair_to_pair() {
+    let network = |pairs: u32, delay: &str| {
+        let link = format!("duration = \"1 s\"\n[link]\n{LINK}\n");
+        let topology =
+            format!("[topology]\nkind = \"dumbbell\"\npairs = {pairs}\naccess_delay = {delay}\n");
+        plan(&format!("{link}{topology}[[flows]]\ncontroller = \"window\"\ncount = {pairs}\n"))
+    };
+    let delays = |plan: &Plan| {
+        let of = |link: u32| plan.links[link as usize].spec.delay_ps;
+        let ends = |path: &[u32]| [of(path[0]), of(path[2])];
+        plan.flows.iter().map(|f| (ends(&f.forward), ends(&f.reverse))).collect::<Vec<_>>()
+    };
+    let (a, b, c) = (PS_PER_MS, 4 * PS_PER_MS, 7 * PS_PER_MS);
+    let up = [([a, a], [a, a]), ([b, b], [b, b]), ([c, c], [c, c])];
+    assert_eq!(delays(&network(3, "{ from = \"1 ms\", to = \"7 ms\" }")), up);
+    let down = [up[2], up[1], up[0]];
+    assert_eq!(delays(&network(3, "{ from = \"7 ms\", to = \"1 ms\" }")), down);
+    assert_eq!(delays(&network(2, "\"1 ms\"")), [up[0], up[0]]);
+    assert_eq!(delays(&network(1, "{ from = \"1 ms\", to = \"7 ms\" }")), [up[0]]);
+}
+
+#[test]
 fn impairments_reach_the_right_direction() {
     let link = format!(
         "{LINK}\nloss = \"0.1%\"\n\

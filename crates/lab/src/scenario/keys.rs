@@ -58,6 +58,12 @@ pub(crate) enum Kind {
         min: Picos,
         max: Picos,
     },
+    /// A time, or the first and the last of a series.
+    TimeOrSpread {
+        min: Picos,
+        max: Picos,
+        or: &'static Table,
+    },
     /// A time, or a share of the base RTT.
     TimeOrRtt {
         max: Picos,
@@ -141,7 +147,9 @@ impl Kind {
     /// The keys of the table, or of each table of the array.
     pub fn table(&self) -> Option<&'static Table> {
         match self {
-            Self::Table(table) | Self::Tables(table) => Some(table),
+            Self::Table(table) | Self::Tables(table) | Self::TimeOrSpread { or: table, .. } => {
+                Some(table)
+            }
             _ => None,
         }
     }
@@ -157,6 +165,9 @@ impl Kind {
             }
             Self::Time { min, max } => time_range(*min, *max),
             Self::TimeOrFalse { min, max } => format!("{}; or false", time_range(*min, *max)),
+            Self::TimeOrSpread { min, max, or } => {
+                format!("{}; or a table with {}", time_range(*min, *max), key_names(or))
+            }
             Self::TimeOrRtt { max } => format!(
                 "{}; or 0% rtt to {}% rtt",
                 time_range(0, *max),
@@ -581,13 +592,27 @@ static DUMBBELL: Table = Table {
             Rule("10 times the rate of `[link]`; unlimited beside a trace"),
             "Rate of every access link, each way.",
         ),
-        key("access_delay", DELAY, Default("0 s"), "One-way delay of every access link."),
+        key(
+            "access_delay",
+            Kind::TimeOrSpread { min: 0, max: 1000 * PS_PER_S, or: &ACCESS_DELAY },
+            Default("0 s"),
+            "One-way delay of every access link, or those of the first and of the last pair.",
+        ),
         key(
             "access_buffer",
             Kind::Buffer,
             Default("unlimited"),
             "Buffer of every access link, each way.",
         ),
+    ],
+    exclusive: &[],
+};
+static ACCESS_DELAY: Table = Table {
+    name: "access_delay",
+    doc: "Pairs of different RTT: the delay changes linearly from the first to the last. A single pair has `from`.",
+    keys: &[
+        key("from", DELAY, Required, "One-way delay of both access links of the first pair."),
+        key("to", DELAY, Required, "One-way delay of both access links of the last pair."),
     ],
     exclusive: &[],
 };

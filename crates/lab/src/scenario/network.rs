@@ -130,21 +130,23 @@ impl Network {
     ) -> Result<(), ScenarioError> {
         let pairs = table.whole("pairs")?.unwrap_or(flows.min(10)) as u32;
         let at = table.locus("access_rate");
-        let mut access = Direction::wire(table.time_always("access_delay")?, &at);
+        let (first_ps, last_ps) = table.spread("access_delay")?;
+        let mut access = Direction::wire(first_ps, &at);
         let tenfold = link.forward.rate_bps().map(|bps| bps * 10.0);
         if let Some(bps) = table.rate("access_rate")?.unwrap_or(tenfold) {
             access.capacity = CapacitySource::Constant(bps);
         }
         access.buffer = link::buffer(table, "access_buffer", &access.capacity)?;
         access.buffer_at = table.locus("access_buffer");
-        let access = Duplex { forward: access.clone(), reverse: access };
         let (left, right) = (self.node("left"), self.node("right"));
         self.join("bottleneck", left, right, link, true);
         for pair in 1..=pairs {
+            access.delay_ps = between(first_ps, last_ps, pair - 1, pairs - 1);
+            let access = Duplex { forward: access.clone(), reverse: access.clone() };
             let sender = self.node(&format!("sender-{pair}"));
             self.join(&format!("access-sender-{pair}"), sender, left, access.clone(), false);
             let receiver = self.node(&format!("receiver-{pair}"));
-            self.join(&format!("access-receiver-{pair}"), right, receiver, access.clone(), false);
+            self.join(&format!("access-receiver-{pair}"), right, receiver, access, false);
         }
         self.ends = Ends::Pairs(pairs);
         Ok(())
@@ -222,6 +224,13 @@ impl Network {
         self.links.push(DirectedLink { name, direction, recorded: false, base_rtt_ps: 0 });
         self.links.len() as u32 - 1
     }
+}
+
+/// Step number `step` of `steps` equal ones from `first` to `last`, to the nearest picosecond; `first` where there is none.
+fn between(first: Picos, last: Picos, step: u32, steps: u32) -> Picos {
+    let (step, steps) = (u128::from(step), u128::from(steps.max(1)));
+    let weighted = u128::from(first) * (steps - step) + u128::from(last) * step;
+    ((weighted + steps / 2) / steps) as Picos
 }
 
 fn end(table: &Reader<'_>, key: &str) -> Result<String, ScenarioError> {

@@ -180,9 +180,12 @@ impl<'a> Reader<'a> {
     pub fn time(&self, name: &str) -> Result<Option<Picos>, ScenarioError> {
         let value = self.read(name, |node, kind| match (*kind, &node.value) {
             (Kind::TimeOrFalse { .. }, Value::Bool(false)) => Ok(None),
-            (Kind::Time { min, max } | Kind::TimeOrFalse { min, max }, _) => {
-                quantity::time(node, min, max, kind).map(Some)
-            }
+            (
+                Kind::Time { min, max }
+                | Kind::TimeOrFalse { min, max }
+                | Kind::TimeOrSpread { min, max, .. },
+                _,
+            ) => quantity::time(node, min, max, kind).map(Some),
             _ => Err(quantity::out_of_range(kind)),
         })?;
         Ok(value.flatten())
@@ -191,6 +194,18 @@ impl<'a> Reader<'a> {
     /// A duration that has a default or is required, ps.
     pub fn time_always(&self, name: &str) -> Result<Picos, ScenarioError> {
         self.time(name)?.ok_or_else(|| self.error(name, "missing", ""))
+    }
+
+    /// The first and the last of a series of durations, ps; a single duration is both.
+    pub fn spread(&self, name: &str) -> Result<(Picos, Picos), ScenarioError> {
+        if let Some(node) = self.node.get(name)
+            && matches!(node.value, Value::Table(_))
+        {
+            let ends = self.child(name, node)?;
+            return Ok((ends.time_always("from")?, ends.time_always("to")?));
+        }
+        let time = self.time_always(name)?;
+        Ok((time, time))
     }
 
     /// A time or a share of the base RTT.

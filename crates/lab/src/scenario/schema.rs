@@ -95,6 +95,10 @@ fn kind_schema(kind: &'static Kind, definitions: &mut Map<String, Json>) -> Map<
         Kind::Probability { max } => any(&[number(*max), text(&[&SHARE])]),
         Kind::Time { .. } => text(&[&TIME]),
         Kind::TimeOrFalse { .. } => any(&[text(&[&TIME]), constant(json!(false))]),
+        Kind::TimeOrSpread { or, .. } => {
+            define(or, definitions);
+            any(&[text(&[&TIME]), reference_to(or.name)])
+        }
         Kind::TimeOrRtt { .. } => text(&[&TIME, &RTT_SHARE]),
         Kind::Rate { .. } => text(&[&RATE]),
         Kind::RateOrUnlimited { .. } => any(&[text(&[&RATE]), constant(json!("unlimited"))]),
@@ -230,7 +234,9 @@ pub fn reference() -> String {
         describe_table(&mut page, table, kind);
         for key in table.keys {
             match key.kind {
-                Kind::Table(table) | Kind::Tables(table) => queue.push((table, None)),
+                Kind::Table(table) | Kind::Tables(table) | Kind::TimeOrSpread { or: table, .. } => {
+                    queue.push((table, None));
+                }
                 Kind::Variants(variants) | Kind::ProbabilityOr { or: variants, .. } => {
                     queue.extend(variants.list.iter().map(|v| (v.table, Some(v.name))));
                 }
