@@ -80,6 +80,12 @@ impl<T: Copy + Default> SeqRing<T> {
         (self.first..self.next).contains(&seq).then(|| &self.slots[self.slot(seq)])
     }
 
+    /// Where the record of `seq` is or would be, whether or not it is held.
+    #[inline]
+    pub fn slot_of(&self, seq: u64) -> Option<&T> {
+        self.slots.get(self.slot(seq))
+    }
+
     /// The record of `seq`, if it is held.
     #[inline]
     pub fn get_mut(&mut self, seq: u64) -> Option<&mut T> {

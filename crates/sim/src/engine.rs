@@ -23,6 +23,11 @@ use crate::recorder::Recorder;
 use crate::route::Routes;
 use crate::series::seconds;
 
+/// The state of fewer flows stays in the cache anyway.
+const FLOWS_IN_CACHE: usize = 256;
+/// How many packets ahead to ask for a flow's state: more than it takes to arrive, less than would push out what is needed first.
+const AHEAD: u64 = 6;
+
 pub(crate) struct Engine {
     end: Picos,
     network: Network,
@@ -99,6 +104,7 @@ impl Engine {
         match self.network.arrivals(junction, now, limit, &mut order) {
             Arrivals::OneLane(lane) => {
                 while let Some((time, packet)) = self.network.take_before(lane, limit) {
+                    self.look_ahead(lane);
                     self.run_timers(junction, time);
                     self.on_arrival(junction, time, packet);
                     self.handled += 1;
@@ -116,6 +122,24 @@ impl Engine {
         self.run_timers(junction, limit);
         self.order = order;
         self.network.settle(junction, limit);
+    }
+
+    /// Gets the flows ready whose packets come next.
+    #[inline]
+    fn look_ahead(&self, lane: usize) {
+        if self.flows.len() < FLOWS_IN_CACHE {
+            return;
+        }
+        if let Some(packet) = self.network.ahead(lane, AHEAD)
+            && packet.hop() == Packet::AT_END
+        {
+            self.flows.prefetch(packet);
+        }
+        if let Some(packet) = self.network.ahead(lane, AHEAD / 2)
+            && packet.hop() == Packet::AT_END
+        {
+            self.flows.prefetch_parts(packet);
+        }
     }
 
     /// Runs the timers of `junction` that expire before `limit`.

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use paceline_cc::{Field, Needs, PathInfo};
 use paceline_net::{PS_PER_NS, Picos};
 
+use crate::packet::Packet;
 use crate::plan::{ControllerFactory, FlowPlan, PacketSizes, Stack};
+use crate::prefetch::prefetch;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::stats::Resolution;
@@ -117,6 +119,28 @@ impl Flows {
         let sender =
             Sender::new(flow as u32, kind, &path, factory(&path), self.warmup, self.resolution);
         self.senders[flow] = Some(Box::new(sender));
+    }
+
+    /// Fetches the end of `packet`'s flow at which it will arrive.
+    #[inline]
+    pub(crate) fn prefetch(&self, packet: &Packet) {
+        let flow = packet.flow() as usize;
+        if packet.is_ack() {
+            self.senders[flow].iter().for_each(|sender| prefetch(&**sender));
+        } else {
+            self.receivers[flow].iter().for_each(|receiver| prefetch(&**receiver));
+        }
+    }
+
+    /// Fetches what that end refers to; itself it should be there by now.
+    #[inline]
+    pub(crate) fn prefetch_parts(&self, packet: &Packet) {
+        let flow = packet.flow() as usize;
+        if packet.is_ack() {
+            self.senders[flow].iter().for_each(|sender| sender.prefetch_parts());
+        } else {
+            self.receivers[flow].iter().for_each(|receiver| receiver.prefetch_parts());
+        }
     }
 
     /// The receiving end of `flow`, made at its first use.

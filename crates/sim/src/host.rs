@@ -8,6 +8,7 @@ use paceline_cc::{Control, Controller};
 use paceline_net::{PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 
 use crate::events::NEVER;
+use crate::prefetch::prefetch_bytes;
 
 /// Shortest distance between two timer calls.
 const MIN_TIMER_PS: Picos = PS_PER_US;
@@ -82,6 +83,13 @@ impl Host {
             told_ns: 0,
             counters: SendCounters::default(),
         }
+    }
+
+    #[inline]
+    pub(crate) fn prefetch_controller(&self) {
+        // As much as the controllers of the registry take; asking for the size would be one more miss.
+        let start: *const dyn Controller = &*self.controller;
+        prefetch_bytes(start.cast(), 256);
     }
 
     /// The clock as this host reads it, ns.

@@ -18,6 +18,7 @@ mod network;
 pub mod outcome;
 mod packet;
 pub mod plan;
+mod prefetch;
 mod receiver;
 mod recorder;
 #[cfg(test)]

@@ -181,6 +181,12 @@ impl Network {
         Some((arrival.time, arrival.packet))
     }
 
+    /// The packet `places` behind the first on `lane`.
+    #[inline]
+    pub(crate) fn ahead(&self, lane: usize, places: u64) -> Option<&Packet> {
+        self.lanes[lane].packets.ahead(places)
+    }
+
     /// Sets a timer at `junction`, which takes note of it when it next settles.
     #[inline]
     pub(crate) fn set_timer(&mut self, junction: u32, timer: Entry) {

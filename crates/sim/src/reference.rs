@@ -128,7 +128,9 @@ impl Loop {
         while let Some(packet) = self.flows.senders[flow].as_mut().and_then(|s| s.poll_send(now)) {
             self.transmit(now, packet);
         }
-        let deadline = self.flows.senders[flow].as_mut().map_or(NEVER, |s| s.deadline(now));
+        let Some(sender) = &mut self.flows.senders[flow] else { return };
+        sender.note_completion(now);
+        let deadline = sender.deadline();
         if deadline != NEVER {
             self.add(deadline.max(now + 1), Event::Sender(flow as u32), None);
         }

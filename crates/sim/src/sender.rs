@@ -79,7 +79,7 @@ impl Sender {
         if self.armed == now {
             self.armed = NEVER;
         }
-        let due = self.deadline(now) <= now;
+        let due = self.deadline() <= now;
         if due {
             match &mut self.end {
                 End::Tcp(sender) => sender.on_timer(now),
@@ -93,22 +93,38 @@ impl Sender {
     /// found not to be due, so that an ACK costs no alarm.
     #[inline]
     pub(crate) fn alarm(&mut self, now: Picos) -> Option<Picos> {
-        let deadline = self.deadline(now);
+        self.note_completion(now);
+        let early_enough = match &self.end {
+            End::Tcp(sender) => self.armed <= sender.earliest_deadline(),
+            End::Datagram(_) => false,
+        };
+        if early_enough {
+            return None;
+        }
+        let deadline = self.deadline();
         alarm(&mut self.armed, deadline, now)
     }
 
-    /// When [`Self::wake`] has something to do.
     #[inline]
-    pub(crate) fn deadline(&mut self, now: Picos) -> Picos {
-        let (deadline, complete) = match &self.end {
-            End::Tcp(sender) => (sender.deadline(), sender.is_complete()),
-            End::Datagram(sender) => (sender.deadline(), sender.is_complete()),
+    pub(crate) fn note_completion(&mut self, now: Picos) {
+        let complete = match &self.end {
+            End::Tcp(sender) => sender.is_complete(),
+            End::Datagram(sender) => sender.is_complete(),
         };
-        if complete {
-            self.completed.get_or_insert(now);
+        if complete && self.completed.is_none() {
+            self.completed = Some(now);
+        }
+    }
+
+    /// When [`Self::wake`] has something to do.
+    pub(crate) fn deadline(&self) -> Picos {
+        if self.completed.is_some() {
             return NEVER;
         }
-        deadline
+        match &self.end {
+            End::Tcp(sender) => sender.deadline(),
+            End::Datagram(sender) => sender.deadline(),
+        }
     }
 
     /// Packets in flight by its own account.
@@ -125,6 +141,16 @@ impl Sender {
         match &self.end {
             End::Tcp(sender) => &sender.host,
             End::Datagram(sender) => &sender.host,
+        }
+    }
+
+    /// Fetches what the next ACK will touch outside this struct.
+    #[inline]
+    pub(crate) fn prefetch_parts(&self) {
+        self.host().prefetch_controller();
+        self.meter.rtt.prefetch();
+        if let End::Tcp(sender) = &self.end {
+            sender.prefetch_segments();
         }
     }
 

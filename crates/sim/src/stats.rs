@@ -6,6 +6,7 @@ mod signal_delay;
 use self::histogram::{ALL_STEPS, Histogram};
 pub(crate) use self::signal_delay::SignalDelay;
 use crate::outcome::Stats;
+use crate::prefetch::prefetch;
 
 /// How finely the delays of a run's flows are counted. Moments and extremes are exact at any.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,6 +78,14 @@ impl Distribution {
         let histogram = Histogram::new(value, self.counters);
         let first = Counted { count: 1, origin: value, sum: 0.0, sum_squares: 0.0, histogram };
         self.counted = Some(Box::new(first));
+    }
+
+    /// Fetches what the next sample will touch.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        if let Some(counted) = &self.counted {
+            prefetch(&**counted);
+        }
     }
 
     /// Memory it holds beyond its own size, bytes.

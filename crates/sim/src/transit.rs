@@ -92,6 +92,15 @@ impl Transit {
         }
     }
 
+    /// The packet `places` behind the first, if that is easily said.
+    #[inline]
+    pub(crate) fn ahead(&self, places: u64) -> Option<&Packet> {
+        match self {
+            Self::InOrder(queue) => queue.get(queue.first() + places).map(|a| &a.packet),
+            Self::AnyOrder { .. } => None,
+        }
+    }
+
     /// Calls `each` with every arrival before `limit`; ascending if packets keep their order.
     #[inline]
     pub(crate) fn before(&self, limit: Picos, mut each: impl FnMut(Picos)) {

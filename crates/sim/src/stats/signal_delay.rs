@@ -3,6 +3,7 @@
 //! Sendings and their delays in, in whole milliseconds; the percentile out. Defined by the scripts of the CS 244 contest.
 
 use super::rank;
+use crate::prefetch::prefetch;
 
 /// Signal delay as the contest's scripts define it.
 ///
@@ -54,6 +55,14 @@ impl SignalDelay {
                 let first = Sendings { sent_ms, least_ms: delay_ms, gap_ms, ranges };
                 self.sendings = Some(Box::new(first));
             }
+        }
+    }
+
+    /// Fetches what the next sending will touch.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        if let Some(sendings) = &self.sendings {
+            prefetch(&**sendings);
         }
     }
 

@@ -14,6 +14,8 @@ use paceline_cc::sampler::SendStamp;
 
 use paceline_net::ring::SeqRing;
 
+use crate::prefetch::prefetch;
+
 /// DupThresh of RFC 5681 and 6675.
 const DUP_THRESH: usize = 3;
 
@@ -136,6 +138,16 @@ impl Scoreboard {
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.segments.next()
+    }
+
+    /// Fetches the segment to be acknowledged next and the place of the one to be sent next.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        for seq in [self.una(), self.next()] {
+            if let Some(slot) = self.segments.slot_of(seq) {
+                prefetch(slot);
+            }
+        }
     }
 
     /// Packets in flight: sent, not acknowledged, not declared lost ("pipe" of RFC 6675).

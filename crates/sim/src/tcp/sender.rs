@@ -30,6 +30,17 @@ enum State {
     Open,
 }
 
+/// The retransmission timer. Started anew by every ACK that brings something, so what it is set to is worked out only when it
+/// is looked at: the timeout does not change in between.
+#[derive(Clone, Copy)]
+enum RetransmissionTimer {
+    Off,
+    /// The opening is repeated then.
+    Opening(Picos),
+    /// Runs since then, for the timeout of RFC 6298.
+    Since(Picos),
+}
+
 /// A stretch of repair: from the first loss until all that was sent before it is acknowledged.
 struct Recovery {
     /// Ends when the cumulative acknowledgement reaches this.
@@ -65,8 +76,8 @@ pub(crate) struct TcpSender {
     board: Scoreboard,
     recovery: Option<Recovery>,
     suspicion: Option<Suspicion>,
-    /// When the retransmission timer expires, and how often it has since the last progress.
-    rto_at: Picos,
+    timer: RetransmissionTimer,
+    /// How often it has expired since the last progress.
     expiries: u32,
     /// ACKs of segments below this come from a full window.
     limited_until: u64,
@@ -83,7 +94,7 @@ impl TcpSender {
             board: Scoreboard::new(),
             recovery: None,
             suspicion: None,
-            rto_at: NEVER,
+            timer: RetransmissionTimer::Off,
             expiries: 0,
             limited_until: 0,
             waits_for_pacer: false,
@@ -92,6 +103,11 @@ impl TcpSender {
 
     pub(crate) fn in_flight(&self) -> u64 {
         self.board.in_flight()
+    }
+
+    #[inline]
+    pub(crate) fn prefetch_segments(&self) {
+        self.board.prefetch();
     }
 
     /// Everything was delivered and acknowledged.
@@ -147,13 +163,14 @@ impl TcpSender {
         self.host.on_ack(&mut sample, self.board.in_flight(), nothing_left);
         self.update_prr(u64::from(delivered.packets), delivered.cumulative && lost.packets == 0);
         self.expiries = 0;
-        self.rto_at = if nothing_left { NEVER } else { now + self.rto_ps() };
+        self.timer =
+            if nothing_left { RetransmissionTimer::Off } else { RetransmissionTimer::Since(now) };
     }
 
     fn on_syn_ack(&mut self, now: Picos, meter: &mut RttMeter) {
         if let State::Opening { sent_ns, attempts, .. } = self.state {
             self.state = State::Open;
-            self.rto_at = NEVER;
+            self.timer = RetransmissionTimer::Off;
             if attempts == 1 {
                 let rtt_ns = self.host.clock_ns(now) - sent_ns;
                 self.host.rtt.on_sample(rtt_ns);
@@ -203,7 +220,7 @@ impl TcpSender {
 
     /// Handles whatever timer is due.
     pub(crate) fn on_timer(&mut self, now: Picos) {
-        if self.rto_at <= now {
+        if self.expires_at() <= now {
             match &mut self.state {
                 State::Opening { expired, .. } => {
                     *expired = true;
@@ -224,11 +241,18 @@ impl TcpSender {
         let started_ns = self.host.clock_ns(now);
         self.suspicion = Some(Suspicion { started_ns, unconfirmed: 0, resent: false });
         self.host.on_rto(now, lost.packets, prior_in_flight, self.expiries);
-        self.rto_at = now + self.rto_ps();
+        self.timer = RetransmissionTimer::Since(now);
     }
 
-    fn rto_ps(&self) -> Picos {
-        self.host.rtt.rto_ns().saturating_mul(PS_PER_NS)
+    /// When the retransmission timer expires.
+    fn expires_at(&self) -> Picos {
+        match self.timer {
+            RetransmissionTimer::Off => NEVER,
+            RetransmissionTimer::Opening(at) => at,
+            RetransmissionTimer::Since(start) => {
+                start.saturating_add(self.host.rtt.rto_ns().saturating_mul(PS_PER_NS))
+            }
+        }
     }
 
     /// The next packet to send now, if the window and the pacer allow one.
@@ -267,7 +291,8 @@ impl TcpSender {
             _ => return None,
         };
         self.state = State::Opening { sent_ns: self.host.clock_ns(now), attempts, expired: false };
-        self.rto_at = now + (SYN_TIMEOUT_PS << (attempts - 1).min(6)).min(MAX_SYN_TIMEOUT_PS);
+        let timeout = (SYN_TIMEOUT_PS << (attempts - 1).min(6)).min(MAX_SYN_TIMEOUT_PS);
+        self.timer = RetransmissionTimer::Opening(now + timeout);
         Some(self.transfer.opening(now))
     }
 
@@ -309,15 +334,35 @@ impl TcpSender {
             suspicion.unconfirmed += 1;
             suspicion.resent = true;
         }
-        if self.rto_at == NEVER {
-            self.rto_at = now + self.rto_ps();
+        if let RetransmissionTimer::Off = self.timer {
+            self.timer = RetransmissionTimer::Since(now);
         }
         packet.as_copy(copies)
     }
 
     /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without an ACK.
     pub(crate) fn deadline(&self) -> Picos {
+        self.expires_at().min(self.other_deadline())
+    }
+
+    /// A time that [`Self::deadline`] is not before, found without working out the timeout.
+    #[inline]
+    pub(crate) fn earliest_deadline(&self) -> Picos {
+        let expires = match self.timer {
+            RetransmissionTimer::Off => NEVER,
+            RetransmissionTimer::Opening(at) => at,
+            RetransmissionTimer::Since(start) => {
+                // What the estimator makes of it, in whole nanoseconds.
+                let least = self.options.min_rto_ps / PS_PER_NS * PS_PER_NS;
+                start.saturating_add(least)
+            }
+        };
+        expires.min(self.other_deadline())
+    }
+
+    #[inline]
+    fn other_deadline(&self) -> Picos {
         let pacer = if self.waits_for_pacer { self.host.departure() } else { NEVER };
-        self.rto_at.min(pacer).min(self.host.timer())
+        pacer.min(self.host.timer())
     }
 }
