@@ -159,7 +159,8 @@ impl Network {
             let lane = &self.lanes[lanes.start + rank];
             lane.packets.before(limit, |time| order.push((time - now) << LANE_BITS | rank as u64));
         }
-        order.sort_unstable();
+        // The stable sort, because it finds the runs that the lanes are.
+        order.sort();
         Arrivals::Ordered
     }
 
