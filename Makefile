@@ -17,7 +17,7 @@ export NS3 HTSIM
 SEEDS ?= $(if $(TRACE),1,3)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build lint bench bench-peers docs clean
+.PHONY: help demo test build wheel lint bench bench-peers docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ test: ## Build everything and run every test; the last lines say what was skippe
 build: ## Build the package, optimised, into .venv
 	@scripts/setup.sh run
 
+wheel: ## The release: a wheel in target/wheels, built for what it does most (profile-guided; needs rustup's llvm-tools)
+	@scripts/setup.sh run
+	@maturin build --release --locked --pgo
+
 lint: ## Formatting, lints and types, Rust and Python
 	@scripts/setup.sh run
 	@cargo fmt --all --check
@@ -46,9 +50,9 @@ lint: ## Formatting, lints and types, Rust and Python
 	@mypy
 	@python -m mypy.stubtest paceline._native --mypy-config-file pyproject.toml
 
-bench: ## Speed of the simulator: packets and packet-hops per CPU second, beside the targets
+bench: ## Speed of the simulator: packets and packet-hops per CPU second, beside the targets (PGO=1: as in the release)
 	@scripts/setup.sh rust
-	@cargo bench --locked -p paceline-lab --bench engine
+	@$(if $(PGO),benches/pgo.sh,cargo bench --locked -p paceline-lab --bench engine)
 
 bench-peers: ## The same beside ns-3 (NS3=install installs it) and htsim (HTSIM=its folder)
 	@scripts/setup.sh rust

@@ -137,7 +137,7 @@ impl Flows {
     pub(crate) fn prefetch_parts(&self, packet: &Packet) {
         let flow = packet.flow() as usize;
         if packet.is_ack() {
-            self.senders[flow].iter().for_each(|sender| sender.prefetch_parts());
+            self.senders[flow].iter().for_each(|sender| sender.prefetch_parts(packet));
         } else {
             self.receivers[flow].iter().for_each(|receiver| receiver.prefetch_parts());
         }

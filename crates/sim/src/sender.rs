@@ -144,13 +144,13 @@ impl Sender {
         }
     }
 
-    /// Fetches what the next ACK will touch outside this struct.
+    /// Fetches what `ack` will touch outside this struct.
     #[inline]
-    pub(crate) fn prefetch_parts(&self) {
+    pub(crate) fn prefetch_parts(&self, ack: &Packet) {
         self.host().prefetch_controller();
         self.meter.rtt.prefetch();
         if let End::Tcp(sender) = &self.end {
-            sender.prefetch_segments();
+            sender.prefetch_segments(ack);
         }
     }
 

@@ -14,6 +14,7 @@ use paceline_cc::sampler::SendStamp;
 
 use paceline_net::ring::SeqRing;
 
+use crate::packet::expand;
 use crate::prefetch::prefetch;
 
 /// DupThresh of RFC 5681 and 6675.
@@ -140,10 +141,10 @@ impl Scoreboard {
         self.segments.next()
     }
 
-    /// Fetches the segment to be acknowledged next and the place of the one to be sent next.
+    /// Fetches what an ACK caused by segment `trigger` will look at: that segment, the oldest, and the place of the next.
     #[inline]
-    pub(crate) fn prefetch(&self) {
-        for seq in [self.una(), self.next()] {
+    pub(crate) fn prefetch(&self, trigger: u32) {
+        for seq in [self.una(), self.next(), expand(self.una(), trigger)] {
             if let Some(slot) = self.segments.slot_of(seq) {
                 prefetch(slot);
             }

@@ -106,8 +106,8 @@ impl TcpSender {
     }
 
     #[inline]
-    pub(crate) fn prefetch_segments(&self) {
-        self.board.prefetch();
+    pub(crate) fn prefetch_segments(&self, ack: &Packet) {
+        self.board.prefetch(ack.seq());
     }
 
     /// Everything was delivered and acknowledged.
