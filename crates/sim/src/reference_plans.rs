@@ -10,7 +10,7 @@ use crate::plan::{DatagramOptions, FlowPlan, PacketSizes, Plan, Stack, TcpOption
 /// A name and the plan it stands for, made anew at every call.
 pub(super) type Case = (&'static str, fn() -> Plan);
 
-pub(super) const CASES: [Case; 27] = [
+pub(super) const CASES: [Case; 28] = [
     ("dumbbell with access links of a rate", dumbbell),
     ("dumbbell whose return link all flows share", dumbbell_with_a_shared_return),
     ("dumbbell without a record", dumbbell_without_a_record),
@@ -18,6 +18,7 @@ pub(super) const CASES: [Case; 27] = [
     ("equal flows, samples and the end at one instant with arrivals", equal_flows_at_samples),
     ("star of 100 delays", star_of_delays),
     ("star of 100 equal delays", star_of_equal_delays),
+    ("star of 100 delays of whole milliseconds", star_of_round_delays),
     ("star of 100 access links", star_of_access_links),
     ("lanes whose last links are ordered otherwise than their first", crossed_lanes),
     ("lanes that share their last links", merging_lanes),
@@ -163,9 +164,14 @@ fn equal_flows_at_samples() -> Plan {
 }
 
 /// More lanes into one junction than it looks at one by one.
-fn star(link: impl Fn(u32) -> LinkSpec, windows: [f64; 3], controllers: [&str; 2]) -> Plan {
+fn star(
+    bps: f64,
+    link: impl Fn(u32) -> LinkSpec,
+    windows: [f64; 3],
+    controllers: [&str; 2],
+) -> Plan {
     const SENDERS: u32 = 100;
-    let mut links = vec![bottleneck(40e6, 3.0, 100), delay(1.0)];
+    let mut links = vec![bottleneck(bps, 3.0, 100), delay(1.0)];
     links.extend((0..SENDERS).map(link));
     let flows = (0..SENDERS).map(|number| {
         let (forward, reverse) = ([2 + number, 0], [1]);
@@ -178,15 +184,21 @@ fn star(link: impl Fn(u32) -> LinkSpec, windows: [f64; 3], controllers: [&str; 2
 }
 
 fn star_of_delays() -> Plan {
-    star(|number| delay(0.05 * f64::from(number * 37 % 100)), [1.0, 4.0, 9.0], ["cubic", "bbr1"])
+    let link = |number| delay(0.05 * f64::from(number * 37 % 100));
+    star(40e6, link, [1.0, 4.0, 9.0], ["cubic", "bbr1"])
 }
 
 fn star_of_equal_delays() -> Plan {
-    star(|_| delay(4.0), [1.0, 2.0, 3.0], ["reno", "mpc-2020"])
+    star(40e6, |_| delay(4.0), [1.0, 2.0, 3.0], ["reno", "mpc-2020"])
+}
+
+/// Packets last 1 ms. What comes over the shortest way then often ties with what is known to come over another.
+fn star_of_round_delays() -> Plan {
+    star(12e6, |number| delay(4.0 + f64::from(number % 3)), [1.0, 2.0, 3.0], ["window", "reno"])
 }
 
 fn star_of_access_links() -> Plan {
-    star(|number| rate(10e6, f64::from(number % 3)), [2.0, 2.0, 7.0], ["latte", "cubic"])
+    star(40e6, |number| rate(10e6, f64::from(number % 3)), [2.0, 2.0, 7.0], ["latte", "cubic"])
 }
 
 /// Lane by lane, the first links ascend as the last descend. All delays are equal, so arrivals tie, and the last links decide.
@@ -290,12 +302,22 @@ fn links_of_no_time() -> Plan {
 }
 
 fn loops() -> Plan {
-    let links = vec![bottleneck(10e6, 2.0, 20), delay(3.0), rate(50e6, 1.0), rate(80e6, 0.2)];
+    let links = vec![
+        bottleneck(10e6, 2.0, 20),
+        delay(3.0),
+        rate(50e6, 1.0),
+        rate(80e6, 0.2),
+        // Crossed twice between two junctions.
+        rate(20e6, 0.5),
+        rate(20e6, 0.5),
+        delay(1.0),
+    ];
     let flows = [
         flow("reno", &[0, 1, 0], &[1]),
         flow("cubic", &[1, 1, 0, 2], &[2, 1, 2]),
         flow("latte", &[1, 3, 1, 3, 0], &[3, 3]),
-        flow("window", &[2, 2, 0], &[0, 1]),
+        flow("window", &[2, 4, 6, 4, 0], &[0, 1]),
+        flow("window", &[3, 5, 5, 0], &[1]),
     ];
     network(links, &[], flows.into(), 2.0)
 }
@@ -320,8 +342,9 @@ fn jittery(spec: LinkSpec, reorder: bool) -> LinkSpec {
 
 /// Packets enter the second link in another order than they left the first.
 fn rate_behind_reordering() -> Plan {
-    let links = vec![reordering(rate(40e6, 2.0)), rate(30e6, 2.0), delay(2.0), rate(20e6, 2.0)];
-    let flows = [flow("cubic", &[0, 2, 1], &[2]), flow("window", &[0, 1, 3], &[2])];
+    let links =
+        vec![reordering(rate(40e6, 2.0)), rate(30e6, 2.0), delay(2.0), rate(20e6, 2.0), delay(1.0)];
+    let flows = [flow("cubic", &[0, 2, 1], &[4]), flow("window", &[0, 3], &[4])];
     network(links, &[], flows.into(), 2.0)
 }
 
@@ -377,8 +400,9 @@ fn short_transfers() -> Plan {
     network(links, &[0], flows.collect(), 3.0)
 }
 
+/// Batches of more arrivals, and over a longer time, than fit their order's words at once.
 fn long_and_tiny() -> Plan {
-    let links = vec![bottleneck(50e3, 12_000.0, 100), delay(20_000.0), delay(18_500.0), delay(0.5)];
+    let links = vec![bottleneck(50e3, 0.5, 100), delay(12_000.0), delay(18_500.0), delay(19_250.0)];
     let flows = (0..6).map(|number| {
         let packets = PacketSizes { data_bytes: 60, header_bytes: 52, ack_bytes: 52 };
         FlowPlan { packets, ..flow(nth(number), &[2 + number % 2, 0], &[1]) }
