@@ -10,7 +10,7 @@ use crate::plan::{DatagramOptions, FlowPlan, PacketSizes, Plan, Stack, TcpOption
 /// A name and the plan it stands for, made anew at every call.
 pub(super) type Case = (&'static str, fn() -> Plan);
 
-pub(super) const CASES: [Case; 28] = [
+pub(super) const CASES: [Case; 29] = [
     ("dumbbell with access links of a rate", dumbbell),
     ("dumbbell whose return link all flows share", dumbbell_with_a_shared_return),
     ("dumbbell without a record", dumbbell_without_a_record),
@@ -29,6 +29,7 @@ pub(super) const CASES: [Case; 28] = [
     ("senders and receivers at one junction", both_directions),
     ("links of no delay and no rate", links_of_no_time),
     ("a path that crosses links twice", loops),
+    ("the longest path", longest_path),
     ("ACKs return over the link of the data", one_link_both_ways),
     ("a rate behind a link that reorders", rate_behind_reordering),
     ("jitter, loss and reordering between links passed through", impairments),
@@ -320,6 +321,12 @@ fn loops() -> Plan {
         flow("window", &[3, 5, 5, 0], &[1]),
     ];
     network(links, &[], flows.into(), 2.0)
+}
+
+fn longest_path() -> Plan {
+    let links = (0..256).map(|_| bottleneck(10e6, 0.1, 20)).collect();
+    let path: Vec<u32> = (0..255).collect();
+    network(links, &[7], vec![flow("reno", &path, &[255]), flow("cubic", &path[40..], &[255])], 2.0)
 }
 
 fn one_link_both_ways() -> Plan {

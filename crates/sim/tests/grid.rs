@@ -53,8 +53,11 @@ const fn condition(
     Condition { name, bps, rtt_ms, buffer_bdp, loss, flows, seconds }
 }
 
+/// A name and its plan.
+type Special = (&'static str, fn() -> Plan);
+
 /// What a part of the simulator that the conditions leave out does, with one controller or a mix.
-const SPECIAL: [(&str, fn() -> Plan); 11] = [
+const SPECIAL: [Special; 11] = [
     ("cubic with delayed ACKs", || acknowledged_late("cubic")),
     ("bbr1 with delayed ACKs", || acknowledged_late("bbr1")),
     ("reno behind reordering", || impaired("reno", true)),
