@@ -415,7 +415,8 @@ fn long_and_tiny() -> Plan {
         FlowPlan { packets, ..flow(nth(number), &[2 + number % 2, 0], &[1]) }
     });
     let mut plan = network(links, &[0], flows.collect(), 900.0);
-    plan.sample_ps = 5 * PS_PER_S;
+    // A sample would end the batch.
+    plan.sample_ps = 100 * PS_PER_S;
     plan
 }
 

@@ -89,8 +89,8 @@ fn a_flow_that_has_not_begun_costs_at_most_128_bytes() {
     assert!(per_flow <= 128.0, "{per_flow:.1} bytes per flow that has not begun");
 }
 
-/// What an active flow is to cost at most beside its packets, bytes; and what it may cost until then. Half of the difference are the
-/// scoreboard's 64 bytes per unacknowledged segment, in a ring that never shrinks.
+/// What an active flow is to cost at most beside its packets, bytes; and what it may cost until it does. Most of the difference is
+/// the scoreboard: 64 bytes per unacknowledged segment, in a ring with room for the most there ever were.
 const GOAL: f64 = 2048.0;
 const TODAY: f64 = 5120.0;
 
