@@ -82,7 +82,7 @@ impl Engine {
                 let limit = self.network.horizon(due.id, due.time).min(until + 1);
                 self.work(due.id, due.time, limit);
                 if let Some((flow, time)) = self.unbounded {
-                    let flow = self.flows.specs[flow].name.to_string();
+                    let flow = self.flows.name(flow).to_string();
                     return Err(PlanError::Unbounded { flow, at_s: seconds(time) });
                 }
             }

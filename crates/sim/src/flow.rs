@@ -14,17 +14,17 @@ use crate::prefetch::prefetch;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::stats::Resolution;
+use crate::transfer::Transfer;
 
 /// What every endpoint of the simulator gives a controller.
 pub(crate) const PROVIDES: Needs =
     Needs::PACING.and(Needs::RATE_SAMPLE).and(Needs::SEND_EVENTS).and(Needs::TIMERS);
 
-/// What a plan says of a group of equal flows.
+/// What a plan says of a group of flows, alike but for names, starts and sizes.
 #[derive(Clone, PartialEq)]
 pub(crate) struct FlowKind {
     pub(crate) stack: Stack,
     pub(crate) stop: Option<Picos>,
-    pub(crate) size_bytes: Option<u64>,
     pub(crate) cap_bytes_per_s: Option<u64>,
     pub(crate) packets: PacketSizes,
     pub(crate) wants_send_events: bool,
@@ -35,12 +35,20 @@ pub(crate) struct FlowKind {
 
 /// What a plan says of one flow.
 pub(crate) struct FlowSpec {
-    pub(crate) name: Box<str>,
-    kind: u32,
     pub(crate) start: Picos,
+    /// Payload to transfer, bytes, or [`ENDLESS`].
+    size_bytes: u64,
     /// Taken when the flow begins.
     controller: Option<ControllerFactory>,
+    kind: u32,
+    /// End of its name in [`Flows::names`].
+    name_end: u32,
 }
+
+const ENDLESS: u64 = u64::MAX;
+
+// Most of what a flow costs that has not begun: plans have hundreds of thousands.
+const _: () = assert!(size_of::<FlowSpec>() == 40);
 
 /// All flows.
 pub(crate) struct Flows {
@@ -49,6 +57,8 @@ pub(crate) struct Flows {
     resolution: Resolution,
     kinds: Vec<FlowKind>,
     pub(crate) specs: Vec<FlowSpec>,
+    /// One after the other: a string of its own would cost each flow three times as much.
+    names: String,
     /// From its start on.
     pub(crate) senders: Vec<Option<Box<Sender>>>,
     /// From the first arrival on.
@@ -67,27 +77,36 @@ impl Flows {
     ) -> Self {
         let count = plans.len();
         let mut kinds = Kinds::default();
-        let specs = plans.into_iter().map(|plan| {
-            let propagation =
-                plan.forward.iter().map(|link| delay(*link)).fold(0, Picos::saturating_add);
+        let mut names = String::new();
+        // With a room of its own: collected, the rows would stay in the plan's, which is six times as large.
+        let mut specs = Vec::with_capacity(count);
+        for plan in plans {
+            names.push_str(&plan.name);
+            let path = plan.forward.iter().map(|link| delay(*link));
             let kind = kinds.place(FlowKind {
                 stack: plan.stack,
                 stop: plan.stop_ps,
-                size_bytes: plan.size_bytes,
                 cap_bytes_per_s: plan.cap_bytes_per_s,
                 packets: plan.packets,
                 wants_send_events: plan.needs.contains(Needs::SEND_EVENTS),
                 fields: plan.fields,
-                propagation,
+                propagation: path.fold(0, Picos::saturating_add),
             });
-            let (name, start) = (plan.name.into(), plan.start_ps);
-            FlowSpec { name, kind, start, controller: Some(plan.controller) }
-        });
+            specs.push(FlowSpec {
+                start: plan.start_ps,
+                size_bytes: plan.size_bytes.unwrap_or(ENDLESS),
+                controller: Some(plan.controller),
+                kind,
+                name_end: names.len() as u32,
+            });
+        }
+        names.shrink_to_fit();
         Self {
             seed,
             warmup,
             resolution: Resolution::of_flows(count),
-            specs: specs.collect(),
+            specs,
+            names,
             kinds: kinds.all,
             senders: (0..count).map(|_| None).collect(),
             receivers: (0..count).map(|_| None).collect(),
@@ -99,13 +118,22 @@ impl Flows {
         self.specs.len()
     }
 
+    /// What the plan calls `flow`.
+    pub(crate) fn name(&self, flow: usize) -> &str {
+        let from = flow.checked_sub(1).map_or(0, |before| self.specs[before].name_end);
+        let range = from as usize..self.specs[flow].name_end as usize;
+        self.names.get(range).unwrap_or_default()
+    }
+
     pub(crate) fn kind(&self, flow: usize) -> &FlowKind {
         &self.kinds[self.specs[flow].kind as usize]
     }
 
     /// Flow `flow` begins: makes its sender, unless it has one.
     pub(crate) fn begin(&mut self, flow: usize, now: Picos) {
-        let Some(factory) = self.specs[flow].controller.take() else { return };
+        let spec = &mut self.specs[flow];
+        let Some(factory) = spec.controller.take() else { return };
+        let size_bytes = Some(spec.size_bytes).filter(|size| *size != ENDLESS);
         let kind = self.kind(flow);
         let path = PathInfo {
             now_ns: now / PS_PER_NS,
@@ -116,8 +144,9 @@ impl Flows {
             },
             seed: flow_seed(self.seed, flow as u32),
         };
+        let transfer = Transfer::new(flow as u32, kind.packets, kind.stop, size_bytes);
         let sender =
-            Sender::new(flow as u32, kind, &path, factory(&path), self.warmup, self.resolution);
+            Sender::new(kind, transfer, &path, factory(&path), self.warmup, self.resolution);
         self.senders[flow] = Some(Box::new(sender));
     }
 
@@ -156,10 +185,9 @@ impl Flows {
     /// State held, bytes: everything but the records of packets in flight, the recorder's series and the controllers' own.
     pub(crate) fn state_bytes(&self) -> usize {
         let row = size_of::<FlowSpec>() + 2 * size_of::<usize>() + size_of::<u64>();
-        let names: usize = self.specs.iter().map(|spec| spec.name.len()).sum();
         let senders = self.senders.iter().flatten().map(|sender| sender.state_bytes());
         let receivers = self.receivers.iter().flatten().map(|receiver| receiver.state_bytes());
-        self.len() * row + names + senders.sum::<usize>() + receivers.sum::<usize>()
+        self.len() * row + self.names.len() + senders.sum::<usize>() + receivers.sum::<usize>()
     }
 }
 
@@ -168,16 +196,12 @@ impl Flows {
 struct Kinds {
     all: Vec<FlowKind>,
     /// Indices by a key that equal kinds share.
-    known: BTreeMap<(Picos, u64, u64), Vec<u32>>,
+    known: BTreeMap<(Picos, u64), Vec<u32>>,
 }
 
 impl Kinds {
     fn place(&mut self, kind: FlowKind) -> u32 {
-        let key = (
-            kind.propagation,
-            kind.cap_bytes_per_s.unwrap_or(u64::MAX),
-            kind.size_bytes.unwrap_or(u64::MAX),
-        );
+        let key = (kind.propagation, kind.cap_bytes_per_s.unwrap_or(u64::MAX));
         let alike = self.known.entry(key).or_default();
         if let Some(index) = alike.iter().find(|i| self.all[**i as usize] == kind) {
             return *index;

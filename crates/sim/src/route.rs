@@ -85,7 +85,7 @@ impl Routes {
         for (path, first) in &mut paths {
             *first = routes.steps.len() as u32;
             let lanes = ways(*path, &is_through).into_iter().map(|way| lanes[&key(way)]);
-            routes.steps.extend((1..).zip(lanes).map(|(hop, lane)| Step { lane, hop }));
+            routes.steps.extend((1..=u8::MAX).zip(lanes).map(|(hop, lane)| Step { lane, hop }));
             if let Some(last) = routes.steps.last_mut() {
                 last.hop = Packet::AT_END;
             }

@@ -31,8 +31,8 @@ enum End {
 
 impl Sender {
     pub(crate) fn new(
-        flow: u32,
         kind: &FlowKind,
+        transfer: Transfer,
         path: &PathInfo,
         controller: Box<dyn Controller>,
         warmup: Picos,
@@ -42,7 +42,6 @@ impl Sender {
             let (rtt, cap) = (RttEstimator::new(min_rto_ns), kind.cap_bytes_per_s);
             Host::new(controller, path, rtt, cap, kind.wants_send_events, clock_ps)
         };
-        let transfer = Transfer::new(flow, kind.packets, kind.stop, kind.size_bytes);
         let end = match kind.stack {
             Stack::Tcp(options) => {
                 let host = host(options.min_rto_ps / PS_PER_NS, 1);

@@ -1,0 +1,485 @@
+//! Plans by name, each made for one thing that the engine does differently from the reference: links passed through, lanes,
+//! batches, ties within a picosecond, alarms. Most links are not recorded, for a recorded link is never passed through.
+
+use paceline_cc::registry;
+use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_S, PS_PER_US, Reorder};
+
+use super::common::*;
+use crate::plan::{DatagramOptions, FlowPlan, PacketSizes, Plan, Stack, TcpOptions};
+
+/// A name and the plan it stands for, made anew at every call.
+pub(super) type Case = (&'static str, fn() -> Plan);
+
+pub(super) const CASES: [Case; 29] = [
+    ("dumbbell with access links of a rate", dumbbell),
+    ("dumbbell whose return link all flows share", dumbbell_with_a_shared_return),
+    ("dumbbell without a record", dumbbell_without_a_record),
+    ("equal flows that begin at one instant", equal_flows),
+    ("equal flows, samples and the end at one instant with arrivals", equal_flows_at_samples),
+    ("star of 100 delays", star_of_delays),
+    ("star of 100 equal delays", star_of_equal_delays),
+    ("star of 100 delays of whole milliseconds", star_of_round_delays),
+    ("star of 100 access links", star_of_access_links),
+    ("lanes whose last links are ordered otherwise than their first", crossed_lanes),
+    ("lanes that share their last links", merging_lanes),
+    ("a flow that begins as another's packet passes", begin_at_an_arrival),
+    ("a delayed ACK that is due as another flow begins", begin_at_a_delayed_ack),
+    ("parking lot", parking_lot),
+    ("ring", ring),
+    ("senders and receivers at one junction", both_directions),
+    ("links of no delay and no rate", links_of_no_time),
+    ("a path that crosses links twice", loops),
+    ("the longest path", longest_path),
+    ("ACKs return over the link of the data", one_link_both_ways),
+    ("a rate behind a link that reorders", rate_behind_reordering),
+    ("jitter, loss and reordering between links passed through", impairments),
+    ("delayed ACKs", delayed_acks),
+    ("short transfers", short_transfers),
+    ("long delays and tiny packets", long_and_tiny),
+    ("one bit per second", slow_rates),
+    ("ten terabits per second", fast_rates),
+    ("hosts that sleep", blocking_hosts),
+    ("every controller over every host", every_controller),
+];
+
+// ------------------------------------------------------------------------------------------------------------- ingredients
+
+/// A flow of a registered controller, observed.
+pub(super) fn flow(name: &str, forward: &[u32], reverse: &[u32]) -> FlowPlan {
+    let spec = registry::find(name).expect("a built-in controller");
+    FlowPlan {
+        needs: spec.needs,
+        fields: spec.fields.to_vec(),
+        forward: forward.to_vec(),
+        reverse: reverse.to_vec(),
+        ..tcp(registered(name, None, &[]))
+    }
+}
+
+/// A held window of so many packets, sent without a handshake, so that times are round.
+pub(super) fn window(packets: f64, forward: &[u32], reverse: &[u32]) -> FlowPlan {
+    let options = TcpOptions { handshake: false, ..TcpOptions::default() };
+    FlowPlan {
+        controller: registered("window", None, &[("packets", packets)]),
+        stack: Stack::Tcp(options),
+        ..flow("window", forward, reverse)
+    }
+}
+
+pub(super) const TCP_CONTROLLERS: [&str; 7] =
+    ["cubic", "reno", "latte", "mpc-2020", "bbr1", "aimd", "window"];
+
+/// The n-th controller, over and over.
+fn nth(number: u32) -> &'static str {
+    TCP_CONTROLLERS[number as usize % TCP_CONTROLLERS.len()]
+}
+
+/// A rate, a delay, and nothing to drop.
+fn rate(bps: f64, delay_ms: f64) -> LinkSpec {
+    LinkSpec { capacity: Capacity::Constant(bps), ..delay(delay_ms) }
+}
+
+/// A plan that records only the `recorded` links.
+pub(super) fn network(
+    links: Vec<LinkSpec>,
+    recorded: &[usize],
+    flows: Vec<FlowPlan>,
+    seconds: f64,
+) -> Plan {
+    let mut plan = plan(links, flows, seconds, seconds / 8.0);
+    for (number, link) in plan.links.iter_mut().enumerate() {
+        link.recorded = recorded.contains(&number);
+    }
+    plan
+}
+
+pub(super) fn datagrams(flow: FlowPlan, options: DatagramOptions) -> FlowPlan {
+    FlowPlan { stack: Stack::Datagram(options), ..flow }
+}
+
+// ---------------------------------------------------------------------------------------------------------------- dumbbells
+
+/// Ten pairs of hosts at a bottleneck (link 0, back over link 1). Per pair: sender's access link, link to the receiver, and both
+/// ways back. Two flows a pair.
+fn pairs(back: LinkSpec, recorded: &[usize]) -> Plan {
+    const PAIRS: u32 = 10;
+    let mut links = vec![bottleneck(50e6, 5.0, 60), back];
+    for pair in 0..PAIRS {
+        let ms = 1.0 + f64::from(pair % 4);
+        links.extend([rate(1e9, ms), delay(ms), rate(1e9, 1.0), rate(400e6, 1.0)]);
+    }
+    let flows = (0..2 * PAIRS).map(|number| {
+        let first = 2 + 4 * (number % PAIRS);
+        let start_ps = u64::from(number / 4) * 20 * MS;
+        let (forward, reverse) = ([first, 0, first + 2], [first + 3, 1, first + 1]);
+        FlowPlan { start_ps, ..flow(nth(number), &forward, &reverse) }
+    });
+    network(links, recorded, flows.collect(), 2.0)
+}
+
+fn dumbbell() -> Plan {
+    pairs(delay(5.0), &[0])
+}
+
+fn dumbbell_with_a_shared_return() -> Plan {
+    pairs(rate(2e6, 5.0), &[0, 1])
+}
+
+fn dumbbell_without_a_record() -> Plan {
+    let mut plan = pairs(rate(10e6, 5.0), &[]);
+    plan.links[0].spec.buffer = Buffer::default();
+    plan
+}
+
+// -------------------------------------------------------------------------------------------------------------------- ties
+
+/// Twelve equal flows, each over its own links: all that one does, all do in the same picosecond.
+fn equal(recorded: &[usize], seconds: f64) -> Plan {
+    let mut links = vec![bottleneck(12e6, 10.0, 40), delay(10.0)];
+    let mut flows = Vec::new();
+    for number in 0..12 {
+        let first = links.len() as u32;
+        links.extend([rate(120e6, 2.0), delay(3.0), delay(5.0)]);
+        let name = if number % 2 == 0 { "reno" } else { "window" };
+        let controller = if number % 2 == 0 {
+            registered(name, None, &[])
+        } else {
+            registered(name, None, &[("packets", f64::from(number))])
+        };
+        let (forward, reverse) = ([first, 0, first + 1], [first + 2, 1]);
+        flows.push(FlowPlan { controller, ..window(1.0, &forward, &reverse) });
+    }
+    network(links, recorded, flows, seconds)
+}
+
+fn equal_flows() -> Plan {
+    equal(&[0], 4.0)
+}
+
+/// Packets last 1 ms at the bottleneck and delays are whole ms: arrivals fall on samples, on the warm-up and on the end.
+fn equal_flows_at_samples() -> Plan {
+    let mut plan = equal(&[0, 1, 2], 1.017);
+    (plan.sample_ps, plan.warmup_ps) = (MS, 30 * MS);
+    plan.flows.iter_mut().for_each(|flow| flow.start_ps = 5 * MS);
+    plan
+}
+
+/// More lanes into one junction than it looks at one by one.
+fn star(
+    bps: f64,
+    link: impl Fn(u32) -> LinkSpec,
+    windows: [f64; 3],
+    controllers: [&str; 2],
+) -> Plan {
+    const SENDERS: u32 = 100;
+    let mut links = vec![bottleneck(bps, 3.0, 100), delay(1.0)];
+    links.extend((0..SENDERS).map(link));
+    let flows = (0..SENDERS).map(|number| {
+        let (forward, reverse) = ([2 + number, 0], [1]);
+        match number % 5 {
+            turn @ 0..3 => window(windows[turn as usize], &forward, &reverse),
+            turn => flow(controllers[turn as usize - 3], &forward, &reverse),
+        }
+    });
+    network(links, &[0], flows.collect(), 2.0)
+}
+
+fn star_of_delays() -> Plan {
+    let link = |number| delay(0.05 * f64::from(number * 37 % 100));
+    star(40e6, link, [1.0, 4.0, 9.0], ["cubic", "bbr1"])
+}
+
+fn star_of_equal_delays() -> Plan {
+    star(40e6, |_| delay(4.0), [1.0, 2.0, 3.0], ["reno", "mpc-2020"])
+}
+
+/// Packets last 1 ms. What comes over the shortest way then often ties with what is known to come over another.
+fn star_of_round_delays() -> Plan {
+    star(12e6, |number| delay(4.0 + f64::from(number % 3)), [1.0, 2.0, 3.0], ["window", "reno"])
+}
+
+fn star_of_access_links() -> Plan {
+    star(40e6, |number| rate(10e6, f64::from(number % 3)), [2.0, 2.0, 7.0], ["latte", "cubic"])
+}
+
+/// Lane by lane, the first links ascend as the last descend. All delays are equal, so arrivals tie, and the last links decide.
+fn crossed_lanes() -> Plan {
+    let mut links = vec![bottleneck(6e6, 10.0, 12), delay(10.0)];
+    links.extend((0..16).map(|_| delay(2.0)));
+    let flows = (0..8).map(|n| window(2.0 + f64::from(n), &[2 + n, 17 - n, 0], &[1]));
+    network(links, &[0], flows.collect(), 3.0)
+}
+
+/// Delays that several lanes have in common, entered from links in both orders and also from the side.
+fn merging_lanes() -> Plan {
+    let mut links = vec![bottleneck(6e6, 10.0, 12), delay(10.0), delay(3.0), delay(1.0)];
+    links.extend((0..6).map(|_| delay(2.0)));
+    let ways: [&[u32]; 7] = [
+        &[9, 3, 2, 0],
+        &[4, 3, 2, 0],
+        &[8, 2, 0],
+        &[5, 2, 3, 0],
+        &[7, 3, 0],
+        &[6, 2, 3, 0],
+        &[2, 3, 0],
+    ];
+    let flows = (2..).zip(ways).map(|(packets, way)| window(f64::from(packets), way, &[1]));
+    network(links, &[0], flows.collect(), 3.0)
+}
+
+/// The second flow's sender sits where the first flow's packets pass, and begins as the first of them gets there.
+fn begin_at_an_arrival() -> Plan {
+    let links = vec![bottleneck(6e6, 10.0, 5), delay(10.0), delay(10.0)];
+    let second = FlowPlan { start_ps: 10 * MS, ..window(6.0, &[0], &[1]) };
+    network(links, &[0], vec![window(6.0, &[2, 0], &[1]), second], 2.0)
+}
+
+/// The first flow's receiver sits where the third flow's sender does, and acknowledges its last packet, after a delay, at the
+/// moment at which the third begins.
+fn begin_at_a_delayed_ack() -> Plan {
+    let links = vec![delay(10.0), bottleneck(1e6, 5.0, 4), delay(3.0)];
+    let delayed = TcpOptions { delayed_ack_ps: Some(40 * MS), handshake: false, ..<_>::default() };
+    // 17 packets of which the last waits for its ACK alone: 16 are acknowledged at once.
+    let first = FlowPlan {
+        stack: Stack::Tcp(delayed),
+        size_bytes: Some(17 * 1448),
+        ..window(17.0, &[0], &[1])
+    };
+    let at_once = FlowPlan { start_ps: 50 * MS, ..window(4.0, &[1], &[2]) };
+    let arrival = FlowPlan { start_ps: 40 * MS, ..window(2.0, &[0], &[1]) };
+    network(links, &[1], vec![first, arrival, at_once], 1.0)
+}
+
+// ------------------------------------------------------------------------------------------------------------------ shapes
+
+/// Three bottlenecks in a row, one flow over all, one over each and one over each neighbouring two. The middle one drops nothing
+/// and is not recorded.
+fn parking_lot() -> Plan {
+    let mut links = vec![bottleneck(20e6, 4.0, 30), rate(15e6, 4.0), bottleneck(20e6, 4.0, 30)];
+    links.extend([delay(12.0), rate(1e9, 0.0), rate(1e9, 1.0)]);
+    let flows = [
+        flow("cubic", &[4, 0, 1, 2], &[3]),
+        flow("reno", &[5, 0], &[3]),
+        flow("bbr1", &[5, 1], &[3]),
+        flow("latte", &[2], &[3]),
+        flow("reno", &[4, 0, 1], &[3]),
+        flow("mpc-2020", &[1, 2], &[3]),
+    ];
+    network(links, &[0, 2], flows.into(), 3.0)
+}
+
+/// Every link of a circle is the way there of some flows and the way back of others: no junction is before all others.
+fn ring() -> Plan {
+    const LINKS: u32 = 5;
+    let spec = |number| if number % 2 == 0 { bottleneck(8e6, 3.0, 20) } else { rate(9e6, 3.0) };
+    let links = (0..LINKS).map(spec).chain((0..LINKS).map(|_| rate(100e6, 0.5))).collect();
+    let flows = (0..3 * LINKS).map(|number| {
+        let at = |step: u32| (number + step) % LINKS;
+        flow(nth(number), &[LINKS + at(0), at(0), at(1)], &[at(2), at(3), at(4)])
+    });
+    network(links, &[0, 3], flows.collect(), 2.0)
+}
+
+/// Data of one half of the flows crosses the ACKs of the other: at both junctions sit senders and receivers.
+fn both_directions() -> Plan {
+    let links = vec![bottleneck(10e6, 10.0, 25), bottleneck(10e6, 10.0, 25)];
+    let flows = (0..10).map(|number| {
+        let (there, back) = (number % 2, 1 - number % 2);
+        FlowPlan { start_ps: u64::from(number / 4) * MS, ..flow(nth(number), &[there], &[back]) }
+    });
+    network(links, &[], flows.collect(), 3.0)
+}
+
+fn links_of_no_time() -> Plan {
+    let mut links = vec![bottleneck(10e6, 0.0, 20), delay(0.0), delay(0.0), delay(0.0)];
+    links.extend([delay(1.0), delay(0.0)]);
+    let flows = [
+        flow("reno", &[1, 0, 2], &[3]),
+        flow("window", &[2, 1, 3, 0], &[5, 1]),
+        flow("cubic", &[0], &[2, 3, 1]),
+        flow("bbr1", &[5, 0, 5], &[4]),
+    ];
+    network(links, &[], flows.into(), 0.5)
+}
+
+fn loops() -> Plan {
+    let links = vec![
+        bottleneck(10e6, 2.0, 20),
+        delay(3.0),
+        rate(50e6, 1.0),
+        rate(80e6, 0.2),
+        // Crossed twice between two junctions.
+        rate(20e6, 0.5),
+        rate(20e6, 0.5),
+        delay(1.0),
+    ];
+    let flows = [
+        flow("reno", &[0, 1, 0], &[1]),
+        flow("cubic", &[1, 1, 0, 2], &[2, 1, 2]),
+        flow("latte", &[1, 3, 1, 3, 0], &[3, 3]),
+        flow("window", &[2, 4, 6, 4, 0], &[0, 1]),
+        flow("window", &[3, 5, 5, 0], &[1]),
+    ];
+    network(links, &[], flows.into(), 2.0)
+}
+
+fn longest_path() -> Plan {
+    let links = (0..256).map(|_| bottleneck(10e6, 0.1, 20)).collect();
+    let path: Vec<u32> = (0..255).collect();
+    network(links, &[7], vec![flow("reno", &path, &[255]), flow("cubic", &path[40..], &[255])], 2.0)
+}
+
+fn one_link_both_ways() -> Plan {
+    let links = vec![bottleneck(5e6, 4.0, 30), delay(2.0)];
+    let flows =
+        [flow("cubic", &[0], &[0]), flow("reno", &[0, 1], &[0]), flow("aimd", &[0], &[1, 0])];
+    network(links, &[0], flows.into(), 3.0)
+}
+
+// ------------------------------------------------------------------------------------------------------------- impairments
+
+fn reordering(spec: LinkSpec) -> LinkSpec {
+    LinkSpec { reorder: Some(Reorder { probability: 0.05, extra_ps: 3 * MS }), ..spec }
+}
+
+fn jittery(spec: LinkSpec, reorder: bool) -> LinkSpec {
+    let jitter = Jitter { mean_ps: 300 * PS_PER_US, max_ps: 2 * MS, reorder };
+    LinkSpec { jitter: Some(jitter), ..spec }
+}
+
+/// Packets enter the second link in another order than they left the first.
+fn rate_behind_reordering() -> Plan {
+    let links =
+        vec![reordering(rate(40e6, 2.0)), rate(30e6, 2.0), delay(2.0), rate(20e6, 2.0), delay(1.0)];
+    let flows = [flow("cubic", &[0, 2, 1], &[4]), flow("window", &[0, 3], &[4])];
+    network(links, &[], flows.into(), 2.0)
+}
+
+fn impairments() -> Plan {
+    let links = vec![
+        rate(100e6, 1.0),
+        jittery(delay(2.0), true),
+        rate(90e6, 1.0),
+        bottleneck(20e6, 4.0, 40),
+        reordering(rate(200e6, 1.0)),
+        delay(1.0),
+        jittery(delay(6.0), false),
+        LinkSpec { loss: Some(LossModel::Periodic(97)), ..delay(0.5) },
+    ];
+    let flows = [
+        flow("cubic", &[0, 1, 2, 3, 4, 5], &[6]),
+        flow("reno", &[0, 5, 1, 2, 3], &[5, 6]),
+        flow("bbr1", &[5, 0, 4, 2, 3], &[7, 6]),
+        datagrams(flow("aimd", &[0, 7, 2, 3, 5], &[6, 5]), DatagramOptions::default()),
+    ];
+    network(links, &[3], flows.into(), 2.0)
+}
+
+// -------------------------------------------------------------------------------------------------------------------- hosts
+
+fn delayed_acks() -> Plan {
+    let links = vec![bottleneck(3e6, 10.0, 30), delay(10.0), delay(10.0), rate(50e6, 1.0)];
+    let flows = (0..8).map(|number| {
+        let delayed_ack_ps = Some([40, 25, 10, 1][number as usize % 4] * MS);
+        let stack = Stack::Tcp(TcpOptions { delayed_ack_ps, ..TcpOptions::default() });
+        let forward: &[u32] = if number % 2 == 0 { &[2, 0] } else { &[3, 0] };
+        FlowPlan { stack, ..flow(nth(number), forward, &[1]) }
+    });
+    network(links, &[0], flows.collect(), 4.0)
+}
+
+/// Flows that begin, complete or stop all the time, several of them at a time.
+fn short_transfers() -> Plan {
+    let mut links = vec![bottleneck(20e6, 5.0, 30), delay(5.0)];
+    links.extend((0..4).map(|pair| rate(100e6, f64::from(pair))));
+    let flows = (0..60_u32).map(|number| {
+        let delayed_ack_ps = number.is_multiple_of(3).then_some(40 * MS);
+        let handshake = number % 4 != 1;
+        let options = TcpOptions { delayed_ack_ps, handshake, ..TcpOptions::default() };
+        FlowPlan {
+            start_ps: u64::from(number / 3) * 50 * MS,
+            size_bytes: (number % 5 != 4).then_some(u64::from(number % 7) * 9_000),
+            stop_ps: (number % 5 == 4).then_some(u64::from(number) * 40 * MS),
+            stack: Stack::Tcp(options),
+            ..flow(nth(number), &[2 + number % 4, 0], &[1])
+        }
+    });
+    network(links, &[0], flows.collect(), 3.0)
+}
+
+/// Batches of more arrivals, and over a longer time, than fit their order's words at once.
+fn long_and_tiny() -> Plan {
+    let links = vec![bottleneck(50e3, 0.5, 100), delay(12_000.0), delay(18_500.0), delay(19_250.0)];
+    let flows = (0..6).map(|number| {
+        let packets = PacketSizes { data_bytes: 60, header_bytes: 52, ack_bytes: 52 };
+        FlowPlan { packets, ..flow(nth(number), &[2 + number % 2, 0], &[1]) }
+    });
+    let mut plan = network(links, &[0], flows.collect(), 900.0);
+    // A sample would end the batch.
+    plan.sample_ps = 100 * PS_PER_S;
+    plan
+}
+
+/// A packet lasts 12,000 s at the bottleneck, 24 s at the access link, and for ever on the last one's.
+fn slow_rates() -> Plan {
+    let links = vec![rate(1.0, 0.0), rate(500.0, 1.0), delay(0.0), rate(1e-4, 0.0)];
+    let flows = [
+        window(9.0, &[1, 0], &[2]),
+        window(4.0, &[2, 0], &[2]),
+        flow("reno", &[0], &[1]),
+        window(3.0, &[2, 3], &[2]),
+    ];
+    let mut plan = network(links, &[0], flows.into(), 300_000.0);
+    plan.sample_ps = 1000 * PS_PER_S;
+    plan
+}
+
+fn fast_rates() -> Plan {
+    let links = vec![
+        bottleneck(10e12, 0.001, 500),
+        delay(0.002),
+        rate(10e12, 0.0005),
+        rate(40e12, 0.0),
+        rate(10e12, 0.0),
+    ];
+    let flows = [
+        flow("cubic", &[2, 0], &[1]),
+        flow("mpc-2020", &[3, 0], &[4, 1]),
+        window(40.0, &[4, 0], &[1, 3]),
+        window(40.0, &[4, 0, 3], &[1]),
+    ];
+    let mut plan = network(links, &[0], flows.into(), 40e-6);
+    plan.sample_ps = PS_PER_US;
+    plan
+}
+
+fn blocking_hosts() -> Plan {
+    let links = vec![bottleneck(8e6, 15.0, 40), delay(15.0), rate(50e6, 0.0), delay(1.0)];
+    let flows = (0..12).map(|number| {
+        let options = DatagramOptions {
+            blocking: number % 3 != 2,
+            overhead_ps: [0, 60 * PS_PER_US, MS][number as usize % 3],
+            clock_ps: if number % 2 == 0 { MS } else { 1 },
+        };
+        let forward: &[u32] = if number % 2 == 0 { &[2, 0] } else { &[3, 0] };
+        let cap_bytes_per_s = (number % 4 == 1).then_some(50_000);
+        FlowPlan { cap_bytes_per_s, ..datagrams(flow(nth(number), forward, &[1]), options) }
+    });
+    network(links, &[0], flows.collect(), 3.0)
+}
+
+/// Paced and unpaced, all at one bottleneck behind equal access links.
+fn every_controller() -> Plan {
+    let mut links = vec![bottleneck(60e6, 8.0, 120), delay(8.0)];
+    let mut flows = Vec::new();
+    for spec in registry::all() {
+        for tcp in [true, false] {
+            let first = links.len() as u32;
+            links.extend([rate(1e9, 1.0), delay(1.0)]);
+            let flow = flow(spec.name, &[first, 0], &[1, first + 1]);
+            let options = DatagramOptions::default();
+            flows.push(if tcp { flow } else { datagrams(flow, options) });
+        }
+    }
+    network(links, &[0], flows, 3.0)
+}
