@@ -96,8 +96,9 @@ impl<T: Copy + Default> SeqRing<T> {
     /// Appends the record of number `next`.
     #[inline(always)]
     pub fn push(&mut self, record: T) {
-        if (self.next - self.first) as usize == self.slots.len() {
-            self.grow();
+        let full = self.len() == self.slots.len();
+        if full || self.slot(self.next) == 0 {
+            self.fit();
         }
         let slot = self.slot(self.next);
         self.slots[slot] = record;
@@ -122,16 +123,28 @@ impl<T: Copy + Default> SeqRing<T> {
         Some((seq, &self.slots[slot]))
     }
 
+    /// Makes room, or gives back what a window that was wide for a while has left; called when there is none and once a turn.
     #[cold]
-    fn grow(&mut self) {
-        let mut slots = vec![T::default(); (self.slots.len() * 2).max(16)];
-        let mask = slots.len() - 1;
+    fn fit(&mut self) {
+        let (held, size) = (self.len(), self.slots.len());
+        let wanted = match held {
+            _ if held == size => (2 * size).max(MIN_SLOTS),
+            _ if held * 4 <= size => (2 * held).next_power_of_two().max(MIN_SLOTS),
+            _ => size,
+        };
+        if wanted == size {
+            return;
+        }
+        let mut slots = vec![T::default(); wanted];
         for seq in self.first..self.next {
-            slots[seq as usize & mask] = self.slots[self.slot(seq)];
+            slots[seq as usize & (wanted - 1)] = self.slots[self.slot(seq)];
         }
         self.slots = slots;
     }
 }
+
+/// A ring has at least this many slots once it has any.
+const MIN_SLOTS: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -149,5 +162,21 @@ mod tests {
         assert_eq!((ring.first(), ring.next()), (334, 1000));
         assert!((334..1000).all(|seq| ring.get(seq) == Some(&(seq * 10))));
         assert_eq!((ring.get(333), ring.get(1000)), (None, None));
+    }
+
+    #[test]
+    fn memory_follows_the_window() {
+        let mut ring = SeqRing::new();
+        (0..1000u64).for_each(|seq| ring.push(seq));
+        assert_eq!(ring.slots.len(), 1024);
+        while ring.len() > 10 {
+            ring.pop();
+        }
+        for seq in 1000..5000u64 {
+            ring.push(seq);
+            assert_eq!(ring.pop(), Some(seq - 10));
+        }
+        assert_eq!((ring.slots.len(), ring.first(), ring.next()), (32, 4990, 5000));
+        assert!(ring.iter().copied().eq(4990..5000));
     }
 }

@@ -15,7 +15,7 @@ use paceline_net::{Capacity, Picos};
 use crate::events::Entry;
 use crate::flow::{Flows, PROVIDES};
 use crate::link_meter::LinkMeter;
-use crate::network::{Arrivals, Network};
+use crate::network::{Arrivals, MAX_LANES, Network};
 use crate::outcome::{EngineStats, Outcome};
 use crate::packet::Packet;
 use crate::plan::{FlowPlan, MAX_IN_FLIGHT, Plan, PlanError, Stack};
@@ -48,6 +48,12 @@ impl Engine {
         let specs: Vec<_> = links.iter().map(|link| (&link.spec, link.recorded)).collect();
         let paths: Vec<_> = flows.iter().map(|flow| [&*flow.forward, &*flow.reverse]).collect();
         let routes = Routes::new(&specs, &paths);
+        if let Some((link, lanes)) = routes.busiest().filter(|(_, lanes)| *lanes > MAX_LANES) {
+            let name = &links[link as usize].name;
+            return Err(PlanError::Range(format!(
+                "link `{name}`: packets come to it over {lanes} different ways; at most {MAX_LANES} can be told apart"
+            )));
+        }
         let homes: Vec<u32> = flows.iter().map(|flow| routes.junction(flow.forward[0])).collect();
         let flows = Flows::new(flows, warmup_ps, seed, |link| links[link as usize].spec.delay_ps);
         let mut network = Network::new(links, routes, seed, |name| {

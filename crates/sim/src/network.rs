@@ -64,6 +64,8 @@ const FEW_LANES: u32 = 64;
 
 /// Arrivals of one batch are ordered by words of (time since its start, lane).
 const LANE_BITS: u32 = 20;
+/// Most lanes that lead to one junction.
+pub(crate) const MAX_LANES: usize = 1 << LANE_BITS;
 /// Longest batch, ps: what is left of a word for the time.
 const LONGEST_BATCH_PS: Picos = 1 << (64 - LANE_BITS);
 

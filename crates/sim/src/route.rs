@@ -104,6 +104,13 @@ impl Routes {
         self.junctions.partition_point(|known| *known < link) as u32
     }
 
+    /// The link whose junction most lanes lead to, and how many.
+    pub(crate) fn busiest(&self) -> Option<(u32, usize)> {
+        let per_junction = self.lanes.chunk_by(|a, b| a.to == b.to);
+        let most = per_junction.max_by_key(|lanes| lanes.len())?;
+        Some((self.junctions[most[0].to as usize], most.len()))
+    }
+
     fn lane(&self, way: &[u32], to: u32, links: &[(&LinkSpec, bool)]) -> LaneSpec {
         let specs = || way.iter().map(|link| links[*link as usize].0);
         LaneSpec {
