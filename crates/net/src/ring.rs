@@ -144,7 +144,7 @@ impl<T: Copy + Default> SeqRing<T> {
 }
 
 /// A ring has at least this many slots once it has any.
-const MIN_SLOTS: usize = 16;
+const MIN_SLOTS: usize = 4;
 
 #[cfg(test)]
 mod tests {

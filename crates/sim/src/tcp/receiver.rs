@@ -93,6 +93,10 @@ impl TcpReceiver {
             {
                 self.next = end;
                 self.ranges.pop_front();
+                if self.ranges.is_empty() {
+                    // Holes are rare: their memory goes with them.
+                    self.ranges = VecDeque::new();
+                }
             }
             return (Arrived::InOrder, (0, 0));
         }

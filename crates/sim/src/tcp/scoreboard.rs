@@ -295,6 +295,12 @@ impl Scoreboard {
         None
     }
 
+    /// An episode is over: gives the memory of its retransmissions back.
+    pub(crate) fn on_repaired(&mut self) {
+        self.to_resend.shrink_to_fit();
+        self.resent.shrink_to_fit();
+    }
+
     /// The retransmission timer expired: everything not selectively acknowledged counts as lost (RFC 6675 §5.1).
     pub(crate) fn on_rto(&mut self) -> Lost {
         let mut lost = Lost::default();

@@ -155,6 +155,7 @@ impl TcpSender {
         }
         if self.recovery.as_ref().is_some_and(|r| self.board.una() >= r.until) {
             self.recovery = None;
+            self.board.on_repaired();
         }
         if self.recovery.as_ref().is_some_and(|r| !r.timeout) {
             sample.sample.flags |= AckSample::IN_RECOVERY;
