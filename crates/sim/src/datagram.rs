@@ -47,6 +47,8 @@ pub(crate) struct DatagramSender {
     probe: bool,
     waits_for_pacer: bool,
     limited_until: u64,
+    /// When there is something to do without a packet arriving, as of the last poll that found nothing to send.
+    deadline: Picos,
 }
 
 impl DatagramSender {
@@ -68,6 +70,7 @@ impl DatagramSender {
             probe: false,
             waits_for_pacer: false,
             limited_until: 0,
+            deadline: NEVER,
         }
     }
 
@@ -106,9 +109,15 @@ impl DatagramSender {
     /// The next packet to send now, if any. Takes in the ACKs that the host looks at on the way.
     #[inline(always)]
     pub(crate) fn poll_send(&mut self, now: Picos, meter: &mut RttMeter) -> Option<Packet> {
-        if self.is_ideal { self.try_send(now) } else { self.poll_slow_host(now, meter) }
+        let packet =
+            if self.is_ideal { self.try_send(now) } else { self.poll_slow_host(now, meter) };
+        if packet.is_none() {
+            self.renew_deadline();
+        }
+        packet
     }
 
+    /// See [`Self::poll_send`].
     #[inline(never)]
     fn poll_slow_host(&mut self, now: Picos, meter: &mut RttMeter) -> Option<Packet> {
         if !self.options.blocking {
@@ -238,20 +247,27 @@ impl DatagramSender {
         Some(at(timeout_ns)).filter(|at| *at < limit)
     }
 
-    /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without a packet arriving.
+    /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without a packet arriving. To be polled first.
     #[inline]
     pub(crate) fn deadline(&self) -> Picos {
+        self.deadline
+    }
+
+    #[inline(always)]
+    fn renew_deadline(&mut self) {
         let pacer = if self.waits_for_pacer { self.host.departure() } else { NEVER };
         let mut first = pacer.min(self.host.timer());
         if self.is_ideal {
-            return self.timeout_before(first).unwrap_or(first);
+            self.deadline = self.timeout_before(first).unwrap_or(first);
+            return;
         }
         let awake = self.asleep_until;
         first = first.min(self.inbox_due().max(awake));
         if self.sleeps {
             first = first.min(awake);
         }
-        self.timeout_before(first).map_or(first, |timeout| timeout.max(awake).min(first))
+        self.deadline =
+            self.timeout_before(first).map_or(first, |timeout| timeout.max(awake).min(first));
     }
 }
 

@@ -125,6 +125,7 @@ impl Engine {
             let Some(timer) = self.network.take_timer(junction) else { return };
             self.handled += 1;
             self.on_timer(junction, timer);
+            self.network.renew_timer(junction);
         }
     }
 
@@ -151,7 +152,6 @@ impl Engine {
         }
     }
 
-    #[cold]
     fn on_timer(&mut self, junction: u32, timer: Entry) {
         let (now, flow) = (timer.time, timer.id as usize);
         if let Some(flow) = flow.checked_sub(self.flows.len()) {

@@ -232,7 +232,7 @@ impl Host {
             self.rtt.on_sample(rtt_ns);
         }
         let acked_bytes = u64::from(facts.acked_packets) * self.packet_bytes;
-        // Whole, then the rate sample: not cleared first.
+        // Field by field: a struct cleared first is written twice.
         let mut sample = AckSample {
             now_ns,
             acked_bytes,
@@ -243,8 +243,17 @@ impl Host {
             rtt_ns,
             srtt_ns: self.rtt.srtt_ns(),
             min_rtt_ns: self.rtt.min_rtt_ns(),
+            ack_delay_ns: 0,
+            one_way_delay_ns: 0,
+            sent_ns: 0,
+            delivered_bytes: 0,
+            interval_ns: 0,
+            delivered_total_bytes: 0,
+            prior_delivered_total_bytes: 0,
+            tx_in_flight_bytes: 0,
+            lost_since_sent_bytes: 0,
             flags: facts.flags,
-            ..AckSample::default()
+            reserved: 0,
         };
         match &facts.newest {
             Some(stamp) => {
