@@ -325,11 +325,20 @@ impl Host {
     #[inline]
     fn reread(&mut self) {
         let asked = self.controller.control();
-        // Field by field: a copy in one piece of what was written piece by piece this moment would have to wait for it.
-        self.control.cwnd_bytes = asked.cwnd_bytes;
-        self.control.send_quantum_bytes = asked.send_quantum_bytes;
-        self.control.next_timer_ns = asked.next_timer_ns;
-        self.control.timeout_ns = asked.timeout_ns;
+        // Field by field, and only what is new: a copy in one piece of what was written piece by piece this moment would have
+        // to wait for it.
+        if asked.cwnd_bytes != self.control.cwnd_bytes {
+            self.control.cwnd_bytes = asked.cwnd_bytes;
+        }
+        if asked.send_quantum_bytes != self.control.send_quantum_bytes {
+            self.control.send_quantum_bytes = asked.send_quantum_bytes;
+        }
+        if asked.next_timer_ns != self.control.next_timer_ns {
+            self.control.next_timer_ns = asked.next_timer_ns;
+        }
+        if asked.timeout_ns != self.control.timeout_ns {
+            self.control.timeout_ns = asked.timeout_ns;
+        }
         if asked.pacing_bytes_per_s != self.control.pacing_bytes_per_s {
             self.control.pacing_bytes_per_s = asked.pacing_bytes_per_s;
             self.renew_pacing_rate();
