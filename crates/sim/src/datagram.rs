@@ -186,9 +186,8 @@ impl DatagramSender {
         }
         let nothing_left = self.in_flight() == 0;
         self.host.on_ack(&mut ack, self.in_flight(), nothing_left);
-        while self.sendings.first() + self.in_flight() + LATE_ACKS < self.acked_to {
-            self.sendings.pop();
-        }
+        let kept_from = self.acked_to.saturating_sub(self.in_flight() + LATE_ACKS);
+        while self.sendings.pop_before(kept_from).is_some() {}
     }
 
     #[inline(always)]
@@ -282,7 +281,14 @@ pub(crate) struct DatagramReceiver {
 }
 
 impl DatagramReceiver {
-    pub(crate) fn on_data(&mut self, now: Picos, packet: &Packet, overhead_ps: Picos) {
+    /// A data packet comes. The ACK to send at once, if the host has no overhead; any other waits for [`Self::poll`].
+    #[inline]
+    pub(crate) fn on_data(
+        &mut self,
+        now: Picos,
+        packet: &Packet,
+        overhead_ps: Picos,
+    ) -> Option<Packet> {
         let seq = expand(self.next, packet.seq());
         if seq >= self.next {
             self.missing += seq - self.next;
@@ -291,7 +297,11 @@ impl DatagramReceiver {
             self.missing = self.missing.saturating_sub(1);
         }
         let ack = packet.acknowledging(self.missing, (0, 0), 0);
+        if overhead_ps == 0 {
+            return Some(ack);
+        }
         self.outbox.push_back((now + overhead_ps, ack));
+        None
     }
 
     pub(crate) fn poll(&mut self, now: Picos) -> Option<Packet> {

@@ -121,6 +121,13 @@ impl Engine {
     /// Runs the timers of `junction` that expire before `limit`.
     #[inline]
     fn run_timers(&mut self, junction: u32, limit: Picos) {
+        if self.network.has_expired(junction, limit) {
+            self.run_expired(junction, limit);
+        }
+    }
+
+    #[inline(never)]
+    fn run_expired(&mut self, junction: u32, limit: Picos) {
         while self.network.has_expired(junction, limit) {
             let Some(timer) = self.network.take_timer(junction) else { return };
             self.handled += 1;

@@ -297,14 +297,20 @@ impl Host {
     }
 
     /// Calls the controller's timer if it is due.
+    #[inline]
     pub(crate) fn run_timer(&mut self, now: Picos) {
         if self.timer_at <= now {
-            let now_ns = self.tell_ns(now);
-            self.controller.on_timer(now_ns);
-            self.reread();
-            // A timer left in the past must not stop time.
-            self.timer_at = self.timer_at.max(now + MIN_TIMER_PS);
+            self.run_due_timer(now);
         }
+    }
+
+    #[inline(never)]
+    fn run_due_timer(&mut self, now: Picos) {
+        let now_ns = self.tell_ns(now);
+        self.controller.on_timer(now_ns);
+        self.reread();
+        // A timer left in the past must not stop time.
+        self.timer_at = self.timer_at.max(now + MIN_TIMER_PS);
     }
 
     /// When the controller wants its timer.
