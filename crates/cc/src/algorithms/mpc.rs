@@ -79,27 +79,20 @@ pub struct Extremes {
     pub empty_rtt: f64,
     /// l_B, s.
     pub full_rtt: f64,
-    /// Time constant tau_d, s.
-    tau_d: f64,
-    /// The last step, s, and the share of a gap that closed in it. A bottleneck that is busy spaces ACKs evenly, so that
-    /// many a step is as long as the one before.
-    last_step: (f64, f64),
 }
 
 impl Extremes {
-    /// Both at the first RTT; they forget with the time constant `tau_d`, s.
-    pub fn new(rtt: f64, tau_d: f64) -> Self {
-        Self { empty_rtt: rtt, full_rtt: rtt, tau_d, last_step: (0.0, 0.0) }
+    /// Both at the first RTT.
+    pub fn new(rtt: f64) -> Self {
+        Self { empty_rtt: rtt, full_rtt: rtt }
     }
 
-    /// Takes an RTT sample `dt` seconds after the last; without new extremes both drift to `mean_rtt`.
+    /// Takes an RTT sample `dt` seconds after the last; without new extremes both drift to `mean_rtt` with the time
+    /// constant `tau_d`.
     ///
     /// Deviation: (3) is an Euler step, which overshoots for dt > tau_d; this is the exact solution over dt.
-    pub fn update(&mut self, rtt: f64, mean_rtt: f64, dt: f64) {
-        if dt != self.last_step.0 {
-            self.last_step = (dt, -libm::expm1(-dt / self.tau_d));
-        }
-        let (_, closed) = self.last_step;
+    pub fn update(&mut self, rtt: f64, mean_rtt: f64, dt: f64, tau_d: f64) {
+        let closed = -libm::expm1(-dt / tau_d);
         let drift = |x: f64| x + (mean_rtt - x) * closed; // (3)
         self.empty_rtt = rtt.min(drift(self.empty_rtt)); // (4)
         self.full_rtt = rtt.max(drift(self.full_rtt)); // (5)
@@ -289,16 +282,16 @@ mod tests {
     #[test]
     fn extremes_close_their_gap_with_tau_d() {
         for steps in [1, 7, 1000] {
-            let mut extremes = Extremes { full_rtt: 0.075, ..Extremes::new(0.025, 10.0) };
+            let mut extremes = Extremes { empty_rtt: 0.025, full_rtt: 0.075 };
             for _ in 0..steps {
-                extremes.update(0.050, 0.050, 10.0 / f64::from(steps));
+                extremes.update(0.050, 0.050, 10.0 / f64::from(steps), 10.0);
             }
             assert!(((0.050 - extremes.empty_rtt) / 0.025 - (-1.0_f64).exp()).abs() < 1e-9);
             assert!(((extremes.full_rtt - 0.050) / 0.025 - (-1.0_f64).exp()).abs() < 1e-9);
         }
-        let mut extremes = Extremes::new(0.025, 10.0);
-        extremes.update(0.020, 0.022, 0.001);
-        extremes.update(0.040, 0.022, 0.001);
+        let mut extremes = Extremes::new(0.025);
+        extremes.update(0.020, 0.022, 0.001, 10.0);
+        extremes.update(0.040, 0.022, 0.001, 10.0);
         assert_eq!(extremes.full_rtt, 0.040);
         assert!((extremes.empty_rtt - 0.020).abs() < 1e-6);
     }

@@ -187,7 +187,7 @@ impl Mpc {
 
     /// l_t: between the extremes, or where the pulses are.
     fn target(&self, extremes: &Extremes, now_ns: u64) -> f64 {
-        let &Extremes { empty_rtt, full_rtt, .. } = extremes;
+        let &Extremes { empty_rtt, full_rtt } = extremes;
         let base = empty_rtt + self.choices.target * (full_rtt - empty_rtt);
         if self.choices.probe != Probe::Pulse {
             return base;
@@ -330,7 +330,7 @@ impl Controller for Mpc {
             rtt,
             least_rate,
             mean_rtt: rtt,
-            extremes: Extremes::new(rtt, self.choices.tau_d),
+            extremes: Extremes::new(rtt),
             bottleneck: rate,
             target_rtt: rtt,
             integral: CapacityIntegral::default(),
@@ -339,10 +339,10 @@ impl Controller for Mpc {
         let dt = seconds(ack.now_ns.saturating_sub(m.last_ns));
         m.last_ns = ack.now_ns;
         (m.rtt, m.least_rate) = (rtt, least_rate);
-        let Choices { law, alpha_per_rtt, .. } = &self.choices;
+        let Choices { law, alpha_per_rtt, tau_d, .. } = &self.choices;
         let weight = if *alpha_per_rtt { -libm::expm1(-law.alpha * dt / rtt) } else { law.alpha };
         m.mean_rtt += weight * (rtt - m.mean_rtt);
-        m.extremes.update(rtt, m.mean_rtt, dt);
+        m.extremes.update(rtt, m.mean_rtt, dt, *tau_d);
         let (extremes, mean_rtt) = (m.extremes, m.mean_rtt);
         self.check_startup(ack);
         let bounds = self.estimate_bottleneck(ack, delivery_rate, dt);
