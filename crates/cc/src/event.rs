@@ -82,6 +82,7 @@ impl AckSample {
     pub const IN_RECOVERY: u32 = 16;
 
     /// Delivery rate of the sample, bytes/s; `None` when there is no valid sample.
+    #[inline]
     pub fn delivery_rate(&self) -> Option<f64> {
         (self.interval_ns > 0).then(|| self.delivered_bytes as f64 * 1e9 / self.interval_ns as f64)
     }

@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 
+use paceline_cc::rtt::RttEstimator;
 use paceline_cc::sampler::SendStamp;
-use paceline_cc::{Ack, AckSample};
+use paceline_cc::AckSample;
 use paceline_net::{PS_PER_NS, PS_PER_US, Picos};
 
 use crate::events::NEVER;
@@ -23,6 +24,8 @@ const LATE_ACKS: u64 = 64;
 pub(crate) struct DatagramSender {
     pub(crate) host: Host,
     options: DatagramOptions,
+    /// The ideal host: it handles an ACK in the moment that brings it, and never sleeps.
+    is_ideal: bool,
     transfer: Transfer,
     sendings: SeqRing<SendStamp>,
     /// One past the highest packet acknowledged.
@@ -44,6 +47,8 @@ pub(crate) struct DatagramSender {
     probe: bool,
     waits_for_pacer: bool,
     limited_until: u64,
+    /// When there is something to do without a packet arriving, as of the last poll that found nothing to send.
+    deadline: Picos,
 }
 
 impl DatagramSender {
@@ -51,6 +56,7 @@ impl DatagramSender {
         Self {
             host,
             options,
+            is_ideal: !options.blocking && options.overhead_ps == 0,
             transfer,
             sendings: SeqRing::new(),
             acked_to: 0,
@@ -64,25 +70,35 @@ impl DatagramSender {
             probe: false,
             waits_for_pacer: false,
             limited_until: 0,
+            deadline: NEVER,
         }
     }
 
+    #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
         self.sendings.next() - self.acked_to
     }
 
+    #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         self.transfer.is_complete(self.acked_to)
     }
 
-    /// An ACK reaches the host; it is handled by [`Self::poll_send`] when the host gets to it.
-    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet) {
-        self.inbox.push_back((now, *packet));
+    /// An ACK reaches the host. The ideal one handles it now, any other in [`Self::poll_send`] when it gets to it.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) {
+        if self.is_ideal {
+            self.quiet_since = now;
+            self.handle_ack(now, packet, meter);
+        } else {
+            self.inbox.push_back((now, *packet));
+        }
     }
 
+    #[inline]
     pub(crate) fn on_timer(&mut self, now: Picos) {
         self.host.run_timer(now);
-        if self.timeout_at() <= now && self.inbox_due() > now {
+        if self.timeout_before(now + 1).is_some() && self.inbox_due() > now {
             self.expiries += 1;
             self.quiet_since = now;
             self.probe = true;
@@ -91,7 +107,19 @@ impl DatagramSender {
     }
 
     /// The next packet to send now, if any. Takes in the ACKs that the host looks at on the way.
+    #[inline(always)]
     pub(crate) fn poll_send(&mut self, now: Picos, meter: &mut RttMeter) -> Option<Packet> {
+        let packet =
+            if self.is_ideal { self.try_send(now) } else { self.poll_slow_host(now, meter) };
+        if packet.is_none() {
+            self.renew_deadline();
+        }
+        packet
+    }
+
+    /// See [`Self::poll_send`].
+    #[inline(never)]
+    fn poll_slow_host(&mut self, now: Picos, meter: &mut RttMeter) -> Option<Packet> {
         if !self.options.blocking {
             while self.take_ack(now, meter) {}
             return self.try_send(now);
@@ -122,6 +150,7 @@ impl DatagramSender {
     }
 
     /// When the host can look at the next ACK.
+    #[inline]
     fn inbox_due(&self) -> Picos {
         self.inbox.front().map_or(NEVER, |(arrived, _)| arrived + self.options.overhead_ps)
     }
@@ -139,8 +168,7 @@ impl DatagramSender {
             newest: Some(stamp),
             flags: AckSample::CUMULATIVE | if limited { AckSample::CWND_LIMITED } else { 0 },
         };
-        let mut ack = Ack::default();
-        self.host.sample(now, &facts, &mut ack);
+        let mut ack = self.host.sample(now, &facts);
         meter.on_rtt(now, ack.rtt_ns);
         let lost = expand(self.lost, packet.acknowledged().0);
         if lost > self.lost {
@@ -158,11 +186,11 @@ impl DatagramSender {
         }
         let nothing_left = self.in_flight() == 0;
         self.host.on_ack(&mut ack, self.in_flight(), nothing_left);
-        while self.sendings.first() + self.in_flight() + LATE_ACKS < self.acked_to {
-            self.sendings.pop();
-        }
+        let kept_from = self.acked_to.saturating_sub(self.in_flight() + LATE_ACKS);
+        while self.sendings.pop_before(kept_from).is_some() {}
     }
 
+    #[inline(always)]
     fn try_send(&mut self, now: Picos) -> Option<Packet> {
         self.waits_for_pacer = false;
         let seq = self.sendings.next();
@@ -170,7 +198,7 @@ impl DatagramSender {
             self.host.on_app_limited(self.in_flight());
             return None;
         }
-        if self.in_flight() >= self.host.cwnd_packets() && !self.probe {
+        if !self.host.window_allows(self.in_flight()) && !self.probe {
             self.limited_until = seq;
             return None;
         }
@@ -182,6 +210,7 @@ impl DatagramSender {
         Some(self.send(now, seq))
     }
 
+    #[inline(always)]
     fn send(&mut self, now: Picos, seq: u64) -> Packet {
         let in_flight = self.in_flight();
         if self.options.blocking || in_flight == 0 {
@@ -200,24 +229,44 @@ impl DatagramSender {
         packet
     }
 
-    fn timeout_at(&self) -> Picos {
+    /// When the silence will have lasted too long, if that is before `limit`.
+    #[inline]
+    fn timeout_before(&self, limit: Picos) -> Option<Picos> {
         if self.in_flight() == 0 {
-            return NEVER;
+            return None;
         }
-        let timeout_ns = match self.host.control.timeout_ns {
-            0 => self.host.rtt.rto_ns(),
-            asked => asked,
-        };
-        self.quiet_since.saturating_add(timeout_ns.saturating_mul(PS_PER_NS))
+        let asked_ns = self.host.control.timeout_ns;
+        // The least that it can be settles it nearly always.
+        let least_ns = if asked_ns > 0 { asked_ns } else { RttEstimator::RFC_MIN_RTO_NS };
+        let at = |ns: u64| self.quiet_since.saturating_add(ns.saturating_mul(PS_PER_NS));
+        if at(least_ns) >= limit {
+            return None;
+        }
+        let timeout_ns = if asked_ns > 0 { asked_ns } else { self.host.rtt.rto_ns() };
+        Some(at(timeout_ns)).filter(|at| *at < limit)
     }
 
-    /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without a packet arriving.
+    /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without a packet arriving. To be polled first.
+    #[inline]
     pub(crate) fn deadline(&self) -> Picos {
-        let awake = self.asleep_until;
-        let inbox = self.inbox_due().max(awake);
+        self.deadline
+    }
+
+    #[inline(always)]
+    fn renew_deadline(&mut self) {
         let pacer = if self.waits_for_pacer { self.host.departure() } else { NEVER };
-        let asleep = if self.sleeps { awake } else { NEVER };
-        inbox.min(pacer).min(asleep).min(self.timeout_at().max(awake)).min(self.host.timer())
+        let mut first = pacer.min(self.host.timer());
+        if self.is_ideal {
+            self.deadline = self.timeout_before(first).unwrap_or(first);
+            return;
+        }
+        let awake = self.asleep_until;
+        first = first.min(self.inbox_due().max(awake));
+        if self.sleeps {
+            first = first.min(awake);
+        }
+        self.deadline =
+            self.timeout_before(first).map_or(first, |timeout| timeout.max(awake).min(first));
     }
 }
 
@@ -232,7 +281,14 @@ pub(crate) struct DatagramReceiver {
 }
 
 impl DatagramReceiver {
-    pub(crate) fn on_data(&mut self, now: Picos, packet: &Packet, overhead_ps: Picos) {
+    /// A data packet comes. The ACK to send at once, if the host has no overhead; any other waits for [`Self::poll`].
+    #[inline]
+    pub(crate) fn on_data(
+        &mut self,
+        now: Picos,
+        packet: &Packet,
+        overhead_ps: Picos,
+    ) -> Option<Packet> {
         let seq = expand(self.next, packet.seq());
         if seq >= self.next {
             self.missing += seq - self.next;
@@ -241,7 +297,11 @@ impl DatagramReceiver {
             self.missing = self.missing.saturating_sub(1);
         }
         let ack = packet.acknowledging(self.missing, (0, 0), 0);
+        if overhead_ps == 0 {
+            return Some(ack);
+        }
         self.outbox.push_back((now + overhead_ps, ack));
+        None
     }
 
     pub(crate) fn poll(&mut self, now: Picos) -> Option<Packet> {

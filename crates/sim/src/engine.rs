@@ -151,10 +151,18 @@ impl Engine {
     /// Runs the timers of `junction` that expire before `limit`.
     #[inline]
     fn run_timers(&mut self, junction: u32, limit: Picos) {
+        if self.network.has_expired(junction, limit) {
+            self.run_expired(junction, limit);
+        }
+    }
+
+    #[inline(never)]
+    fn run_expired(&mut self, junction: u32, limit: Picos) {
         while self.network.has_expired(junction, limit) {
             let Some(timer) = self.network.take_timer(junction) else { return };
             self.handled += 1;
             self.on_timer(junction, timer);
+            self.network.renew_timer(junction);
         }
     }
 
@@ -181,7 +189,6 @@ impl Engine {
         }
     }
 
-    #[cold]
     fn on_timer(&mut self, junction: u32, timer: Entry) {
         let (now, flow) = (timer.time, timer.id as usize);
         if let Some(flow) = flow.checked_sub(self.flows.len()) {

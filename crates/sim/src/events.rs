@@ -12,6 +12,14 @@ pub(crate) struct Entry {
     pub(crate) id: u32,
 }
 
+impl Entry {
+    /// In the order of entries.
+    #[inline]
+    fn key(self) -> u128 {
+        u128::from(self.time) << 64 | u128::from(self.id)
+    }
+}
+
 /// Min-heap with four children a node.
 #[derive(Default)]
 pub(crate) struct Heap {
@@ -62,7 +70,7 @@ impl Heap {
     fn sift_up(&mut self, mut at: usize, entry: Entry) {
         while at > 0 {
             let parent = (at - 1) / CHILDREN;
-            if self.entries[parent] <= entry {
+            if self.entries[parent].key() <= entry.key() {
                 break;
             }
             self.entries[at] = self.entries[parent];
@@ -74,27 +82,33 @@ impl Heap {
     /// Puts `entry` at the root, whose old content is void, and lets it sink.
     #[inline]
     fn sift_down(&mut self, entry: Entry) {
-        let len = self.entries.len();
+        let entries = &mut self.entries[..];
         let mut at = 0;
-        loop {
-            let first = at * CHILDREN + 1;
-            if first >= len {
-                break;
-            }
-            let mut least = first;
-            for child in first + 1..(first + CHILDREN).min(len) {
-                if self.entries[child] < self.entries[least] {
-                    least = child;
-                }
-            }
-            if entry <= self.entries[least] {
-                break;
-            }
-            self.entries[at] = self.entries[least];
+        while let Some((least, child)) = least_child(entries, at)
+            && child.key() < entry.key()
+        {
+            entries[at] = child;
             at = least;
         }
-        self.entries[at] = entry;
+        entries[at] = entry;
     }
+}
+
+/// The least child of the node at `at`, and where it is.
+#[inline(always)]
+fn least_child(entries: &[Entry], at: usize) -> Option<(usize, Entry)> {
+    let first = at * CHILDREN + 1;
+    let children = entries.get(first..)?;
+    // Which one is least cannot be foreseen: so no branches.
+    let least = if let Some([a, b, c, d]) = children.first_chunk::<CHILDREN>() {
+        let left = usize::from(b.key() < a.key());
+        let right = 2 + usize::from(d.key() < c.key());
+        let is_right = children[right].key() < children[left].key();
+        left + usize::from(is_right) * (right - left)
+    } else {
+        (0..children.len()).min_by_key(|child| children[*child].key())?
+    };
+    Some((first + least, children[least]))
 }
 
 /// For each of a fixed number of ids, when it is next due.

@@ -1,7 +1,7 @@
 //! What both senders share: the controller, what it is fed from (RTT estimate, rate samples), and obedience to what it asks
 //! (pacing). The rules of `paceline_cc::controller` are kept here.
 
-use paceline_cc::event::{Ack, Loss, PathInfo, Resume, Sent, Timeout, Undo};
+use paceline_cc::event::{Ack, AckSample, Loss, PathInfo, Resume, Sent, Timeout, Undo};
 use paceline_cc::rtt::RttEstimator;
 use paceline_cc::sampler::{RateSampler, SendStamp};
 use paceline_cc::{Control, Controller};
@@ -35,8 +35,10 @@ pub(crate) struct AckFacts {
 pub(crate) struct Host {
     controller: Box<dyn Controller>,
     pub(crate) control: Control,
-    /// Its window in whole packets.
-    cwnd_packets: u64,
+    /// The rate to pace at: the controller's or the cap, whichever is lower; [`Control::UNPACED`] for neither.
+    pacing_bytes_per_s: u64,
+    /// A packet size, and how long a packet of it takes at the pacing rate: that of the next packet, unless the rate changes.
+    gap: Option<(u64, Picos)>,
     pub(crate) rtt: RttEstimator,
     sampler: RateSampler,
     /// Bytes the controller counts for a packet.
@@ -66,10 +68,11 @@ impl Host {
         clock_ps: Picos,
     ) -> Self {
         let control = controller.control();
-        Self {
+        let mut this = Self {
             controller,
             control,
-            cwnd_packets: control.cwnd_bytes / u64::from(path.packet_bytes),
+            pacing_bytes_per_s: Control::UNPACED,
+            gap: None,
             rtt,
             sampler: RateSampler::default(),
             packet_bytes: u64::from(path.packet_bytes),
@@ -82,7 +85,9 @@ impl Host {
             clock_ns: (clock_ps / PS_PER_NS).max(1),
             told_ns: 0,
             counters: SendCounters::default(),
-        }
+        };
+        this.renew_pacing_rate();
+        this
     }
 
     #[inline]
@@ -107,16 +112,27 @@ impl Host {
         self.told_ns
     }
 
-    #[inline]
+    /// The window in whole packets.
     pub(crate) fn cwnd_packets(&self) -> u64 {
-        self.cwnd_packets
+        self.control.cwnd_bytes / self.packet_bytes
+    }
+
+    /// Whether the window lets one more packet out when `in_flight` are (rule 3).
+    #[inline]
+    pub(crate) fn window_allows(&self, in_flight: u64) -> bool {
+        (in_flight + 1) * self.packet_bytes <= self.control.cwnd_bytes
     }
 
     /// The rate to pace at, bytes/s: the controller's or the cap, whichever is lower.
     #[inline]
     pub(crate) fn pacing_bytes_per_s(&self) -> Option<u64> {
-        let rate = self.control.pacing_bytes_per_s.min(self.cap_bytes_per_s.unwrap_or(u64::MAX));
-        (rate != Control::UNPACED).then_some(rate.max(1))
+        (self.pacing_bytes_per_s != Control::UNPACED).then_some(self.pacing_bytes_per_s)
+    }
+
+    fn renew_pacing_rate(&mut self) {
+        let cap = self.cap_bytes_per_s.unwrap_or(Control::UNPACED);
+        self.pacing_bytes_per_s = self.control.pacing_bytes_per_s.min(cap).max(1);
+        self.gap = None;
     }
 
     /// Whether the controller itself shapes its sending during recovery (then the host adds no PRR).
@@ -135,12 +151,18 @@ impl Host {
         }
     }
 
-    /// Time a packet of `bytes` takes at the pacing rate.
-    pub(crate) fn pacing_gap(&self, bytes: u64) -> Picos {
-        self.pacing_bytes_per_s().map_or(0, |rate| match bytes.checked_mul(PS_PER_S) {
-            Some(product) => product / rate,
-            None => NEVER / 4,
-        })
+    /// Time a packet of `bytes` takes at the pacing rate; 0 without one.
+    #[inline]
+    pub(crate) fn pacing_gap(&mut self, bytes: u64) -> Picos {
+        match (self.gap, self.pacing_bytes_per_s()) {
+            (_, None) => 0,
+            (Some((known, gap)), _) if known == bytes => gap,
+            (_, Some(rate)) => {
+                let gap = bytes.checked_mul(PS_PER_S).map_or(NEVER / 4, |product| product / rate);
+                self.gap = Some((bytes, gap));
+                gap
+            }
+        }
     }
 
     /// A packet leaves: charges the pacer, tells the controller, stamps the packet.
@@ -164,7 +186,7 @@ impl Host {
             self.controller.on_resume(&Resume { now_ns, idle_ns });
             self.reread();
         }
-        if self.pacing_bytes_per_s().is_some() {
+        if self.pacing_bytes_per_s != Control::UNPACED {
             let gap = self.pacing_gap(bytes);
             if self.burst_left_bytes >= bytes {
                 self.burst_left_bytes -= bytes;
@@ -209,29 +231,46 @@ impl Host {
         self.reread();
     }
 
-    /// Writes the RTT and the rate sample of an ACK into `ack`, before losses are looked for.
-    pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts, ack: &mut Ack<'_>) {
+    /// What an ACK says, with its RTT and its rate sample, before losses are looked for.
+    #[inline(always)]
+    pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts) -> Ack<'static> {
         let rtt_ns = facts.newest.as_ref().map_or(0, |stamp| self.clock_ns(now) - stamp.sent_ns);
         let now_ns = self.tell_ns(now);
         if rtt_ns > 0 {
             self.rtt.on_sample(rtt_ns);
         }
         let acked_bytes = u64::from(facts.acked_packets) * self.packet_bytes;
-        let sample = &mut ack.sample;
-        sample.now_ns = now_ns;
-        sample.acked_bytes = acked_bytes;
-        sample.acked_packets = facts.acked_packets;
-        sample.rtt_ns = rtt_ns;
-        sample.srtt_ns = self.rtt.srtt_ns();
-        sample.min_rtt_ns = self.rtt.min_rtt_ns();
-        sample.prior_in_flight_bytes = facts.prior_in_flight * self.packet_bytes;
-        sample.flags = facts.flags;
+        // Field by field: a struct cleared first is written twice.
+        let mut sample = AckSample {
+            now_ns,
+            acked_bytes,
+            acked_packets: facts.acked_packets,
+            ce_packets: 0,
+            in_flight_bytes: 0,
+            prior_in_flight_bytes: facts.prior_in_flight * self.packet_bytes,
+            rtt_ns,
+            srtt_ns: self.rtt.srtt_ns(),
+            min_rtt_ns: self.rtt.min_rtt_ns(),
+            ack_delay_ns: 0,
+            one_way_delay_ns: 0,
+            sent_ns: 0,
+            delivered_bytes: 0,
+            interval_ns: 0,
+            delivered_total_bytes: 0,
+            prior_delivered_total_bytes: 0,
+            tx_in_flight_bytes: 0,
+            lost_since_sent_bytes: 0,
+            flags: facts.flags,
+            reserved: 0,
+        };
         match &facts.newest {
             Some(stamp) => {
-                self.sampler.on_ack(now_ns, acked_bytes, stamp, self.rtt.min_rtt_ns(), sample);
+                let min_rtt_ns = sample.min_rtt_ns;
+                self.sampler.on_ack(now_ns, acked_bytes, stamp, min_rtt_ns, &mut sample);
             }
-            None => self.sampler.on_unsampled_ack(now_ns, acked_bytes, sample),
+            None => self.sampler.on_unsampled_ack(now_ns, acked_bytes, &mut sample),
         }
+        Ack { sample, hops: &[] }
     }
 
     /// Hands the finished sample to the controller.
@@ -266,14 +305,20 @@ impl Host {
     }
 
     /// Calls the controller's timer if it is due.
+    #[inline]
     pub(crate) fn run_timer(&mut self, now: Picos) {
         if self.timer_at <= now {
-            let now_ns = self.tell_ns(now);
-            self.controller.on_timer(now_ns);
-            self.reread();
-            // A timer left in the past must not stop time.
-            self.timer_at = self.timer_at.max(now + MIN_TIMER_PS);
+            self.run_due_timer(now);
         }
+    }
+
+    #[inline(never)]
+    fn run_due_timer(&mut self, now: Picos) {
+        let now_ns = self.tell_ns(now);
+        self.controller.on_timer(now_ns);
+        self.reread();
+        // A timer left in the past must not stop time.
+        self.timer_at = self.timer_at.max(now + MIN_TIMER_PS);
     }
 
     /// When the controller wants its timer.
@@ -294,13 +339,10 @@ impl Host {
     #[inline]
     fn reread(&mut self) {
         let asked = self.controller.control();
-        // Field by field, and only what is new: a division is dear, and so is a copy of what was written this moment.
+        // Field by field, and only what is new: a copy in one piece of what was written piece by piece this moment would have
+        // to wait for it.
         if asked.cwnd_bytes != self.control.cwnd_bytes {
             self.control.cwnd_bytes = asked.cwnd_bytes;
-            self.cwnd_packets = asked.cwnd_bytes / self.packet_bytes;
-        }
-        if asked.pacing_bytes_per_s != self.control.pacing_bytes_per_s {
-            self.control.pacing_bytes_per_s = asked.pacing_bytes_per_s;
         }
         if asked.send_quantum_bytes != self.control.send_quantum_bytes {
             self.control.send_quantum_bytes = asked.send_quantum_bytes;
@@ -310,6 +352,10 @@ impl Host {
         }
         if asked.timeout_ns != self.control.timeout_ns {
             self.control.timeout_ns = asked.timeout_ns;
+        }
+        if asked.pacing_bytes_per_s != self.control.pacing_bytes_per_s {
+            self.control.pacing_bytes_per_s = asked.pacing_bytes_per_s;
+            self.renew_pacing_rate();
         }
         self.timer_at = self.control.next_timer_ns.saturating_mul(PS_PER_NS);
         if self.control.pacing_bytes_per_s == Control::UNPACED {

@@ -204,13 +204,21 @@ impl Network {
         self.junctions[junction as usize].next_timer < limit
     }
 
-    /// Takes the first timer of `junction`.
+    /// Takes the first timer of `junction`; [`Self::renew_timer`] when it has been handled.
+    #[inline]
     pub(crate) fn take_timer(&mut self, junction: u32) -> Option<Entry> {
         let this = &mut self.junctions[junction as usize];
         let first = this.timers.peek()?;
         this.timers.pop();
-        this.next_timer = this.timers.peek().map_or(NEVER, |timer| timer.time);
         Some(first)
+    }
+
+    /// Notes when the next timer of `junction` expires. Not before the one just taken has been handled: mostly that sets the next,
+    /// which then takes its place in the heap.
+    #[inline]
+    pub(crate) fn renew_timer(&mut self, junction: u32) {
+        let this = &mut self.junctions[junction as usize];
+        this.next_timer = this.timers.peek().map_or(NEVER, |timer| timer.time);
     }
 
     /// Settles all junctions before the first has worked.

@@ -63,8 +63,7 @@ impl Receiver {
             }
             End::Datagram { receiver, overhead } => {
                 self.meter.on_delivery(now, bytes, payload, packet.sent());
-                receiver.on_data(now, packet, *overhead);
-                receiver.poll(now)
+                receiver.on_data(now, packet, *overhead)
             }
         };
         ack.map(|ack| ack.sized(self.ack_bytes))

@@ -60,7 +60,7 @@ impl Sender {
     pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet) {
         match &mut self.end {
             End::Tcp(sender) => sender.on_ack(now, packet, &mut self.meter),
-            End::Datagram(sender) => sender.on_ack(now, packet),
+            End::Datagram(sender) => sender.on_ack(now, packet, &mut self.meter),
         }
     }
 

@@ -32,11 +32,13 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         next_down_ns: 0,
         gate: EpisodeGate::default(),
         model: None,
+        cwnd_bytes: 0,
     };
     let (low, high) = mpc.bounds();
     mpc.rate = if mpc.choices.start_at_min { low } else { high };
     mpc.phase = mpc.first_phase();
     mpc.schedule(path.now_ns);
+    mpc.set_window(high);
     Box::new(mpc)
 }
 
@@ -56,6 +58,8 @@ enum Phase {
 struct Model {
     last_ns: u64,
     rtt: f64,
+    /// 2 packets per RTT, bytes/s: r_min where none is given.
+    least_rate: f64,
     mean_rtt: f64,
     extremes: Extremes,
     bottleneck: f64,
@@ -79,6 +83,8 @@ struct Mpc {
     next_down_ns: u64,
     gate: EpisodeGate,
     model: Option<Model>,
+    /// The safety window.
+    cwnd_bytes: u64,
 }
 
 impl Mpc {
@@ -91,9 +97,7 @@ impl Mpc {
             rate => rate,
         };
         let low = match (self.choices.r_min, &self.model) {
-            (0.0, Some(m)) => {
-                (2.0 * self.packet_bytes / m.rtt.max(1e-6)).max(0.01 * m.bottleneck).min(high)
-            }
+            (0.0, Some(m)) => m.least_rate.max(0.01 * m.bottleneck).min(high),
             (0.0, None) => self.packet_bytes,
             (rate, _) => rate,
         };
@@ -137,9 +141,14 @@ impl Mpc {
         self.next_down_ns = self.next_up_ns.saturating_add(period_ns / 2);
     }
 
-    /// r_B, by whichever reading is chosen. `dt` is the time since the last ACK, s.
-    fn estimate_bottleneck(&mut self, ack: &AckSample, dt: f64) {
-        let Some(m) = &mut self.model else { return };
+    /// r_B, by whichever reading is chosen. `dt` is the time since the last ACK, s. Returns [`Self::bounds`].
+    fn estimate_bottleneck(
+        &mut self,
+        ack: &AckSample,
+        delivery_rate: Option<f64>,
+        dt: f64,
+    ) -> (f64, f64) {
+        let Some(m) = &mut self.model else { return self.bounds() };
         let busy_margin = (0.02 * m.extremes.empty_rtt).max(1e-3);
         let estimate = match self.choices.capacity {
             _ if ack.has(AckSample::APP_LIMITED) => {
@@ -161,20 +170,24 @@ impl Mpc {
                 m.window.update(ack.acked_bytes as f64, dt, window)
             }
             // The queue is empty: the path carries at least what it delivers.
-            Capacity::Windowed => ack.delivery_rate().map(|rate| rate.max(m.bottleneck)),
+            Capacity::Windowed => delivery_rate.map(|rate| rate.max(m.bottleneck)),
         };
         if let Some(estimate) = estimate.filter(|e| e.is_finite()) {
             m.bottleneck = estimate;
         }
-        let (low, _) = self.bounds();
+        m.bottleneck = m.bottleneck.min(MAX_PACING_BYTES_PER_S);
+        // An r_B that is raised to r_min leaves r_min where it is: so these are the bounds after it, too.
+        let (low, high) = self.bounds();
         if let Some(m) = &mut self.model {
-            m.bottleneck = m.bottleneck.clamp(low, MAX_PACING_BYTES_PER_S);
+            m.bottleneck = m.bottleneck.max(low);
         }
+        debug_assert_eq!((low, high), self.bounds());
+        (low, high)
     }
 
     /// l_t: between the extremes, or where the pulses are.
-    fn target(&self, m: &Model, now_ns: u64) -> f64 {
-        let Extremes { empty_rtt, full_rtt } = m.extremes;
+    fn target(&self, extremes: &Extremes, now_ns: u64) -> f64 {
+        let &Extremes { empty_rtt, full_rtt } = extremes;
         let base = empty_rtt + self.choices.target * (full_rtt - empty_rtt);
         if self.choices.probe != Probe::Pulse {
             return base;
@@ -192,35 +205,40 @@ impl Mpc {
 
     /// Begins and ends probes.
     fn advance_phase(&mut self, now_ns: u64, mean_rtt: f64) {
-        if matches!(self.phase, Phase::Startup(_)) {
-            return;
-        }
-        let until = now_ns.saturating_add((self.choices.probe_rtts * mean_rtt * 1e9) as u64);
-        let before = self.phase;
-        self.phase = match (before, self.choices.probe) {
-            (Phase::Up(end), Probe::Steady) if now_ns >= end => Phase::Down(until, false),
-            (Phase::Up(end) | Phase::Down(end, _), _) if now_ns >= end => Phase::Steady,
+        let until = || now_ns.saturating_add((self.choices.probe_rtts * mean_rtt * 1e9) as u64);
+        let next = match (&self.phase, self.choices.probe) {
+            (Phase::Up(end), Probe::Steady) if now_ns >= *end => Phase::Down(until(), false),
+            (Phase::Up(end) | Phase::Down(end, _), _) if now_ns >= *end => {
+                if self.choices.restore {
+                    self.rate = self.resume_rate;
+                }
+                Phase::Steady
+            }
             (Phase::Steady, Probe::Steady | Probe::Gentle) if now_ns >= self.next_up_ns => {
                 self.next_up_ns = now_ns.saturating_add(self.choices.probe_period_ns);
-                Phase::Up(until)
+                self.resume_rate = self.rate;
+                Phase::Up(until())
             }
             (Phase::Steady, Probe::Gentle) if now_ns >= self.next_down_ns => {
                 self.next_down_ns = now_ns.saturating_add(self.choices.probe_period_ns);
-                Phase::Down(until, false)
+                self.resume_rate = self.rate;
+                Phase::Down(until(), false)
             }
-            (phase, _) => phase,
+            _ => return,
         };
-        if before == Phase::Steady && self.phase != Phase::Steady {
-            self.resume_rate = self.rate;
-        } else if before != Phase::Steady && self.phase == Phase::Steady && self.choices.restore {
-            self.rate = self.resume_rate;
-        }
+        self.phase = next;
     }
 
     /// The rate of the phase: (7)-(8) clamped, or the probe's.
-    fn set_rate(&mut self, ack: &AckSample, dt: f64) {
-        let Some(m) = &self.model else { return };
-        let (low, high) = self.bounds();
+    fn set_rate(
+        &mut self,
+        ack: &AckSample,
+        dt: f64,
+        target_rtt: f64,
+        (low, high): (f64, f64),
+    ) {
+        let Some(m) = &mut self.model else { return };
+        m.target_rtt = target_rtt;
         let gentle = self.choices.probe == Probe::Gentle;
         let rate = match self.phase {
             Phase::Up(_) if gentle => self.choices.probe_up * m.bottleneck,
@@ -232,7 +250,7 @@ impl Mpc {
                     rtt: m.rtt,
                     mean_rtt: m.mean_rtt,
                     empty_rtt: m.extremes.empty_rtt.max(self.choices.l_p_floor),
-                    target_rtt: m.target_rtt,
+                    target_rtt,
                     rate: self.rate,
                     bottleneck: m.bottleneck,
                 };
@@ -243,6 +261,21 @@ impl Mpc {
             }
         };
         self.rate = rate.clamp(low, high);
+    }
+
+    /// The safety window, given r_max.
+    fn set_window(&mut self, high: f64) {
+        let packets = match &self.model {
+            Some(m) => {
+                let window =
+                    self.choices.cwnd_gain * high * m.extremes.full_rtt / self.packet_bytes;
+                window.max(self.initial_window)
+            }
+            // Without an RTT there is no product; a given r_max is the host's word that it may be sent.
+            None if self.choices.r_max > 0.0 => MAX_WINDOW_PACKETS,
+            None => self.initial_window,
+        };
+        self.cwnd_bytes = window_bytes(packets, self.packet_bytes);
     }
 
     /// Loss: section III, "stop probing up and probe for l_P".
@@ -280,20 +313,22 @@ impl Mpc {
 
 impl Controller for Mpc {
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        if let Some(rate) = ack.delivery_rate() {
+        let delivery_rate = ack.delivery_rate();
+        if let Some(rate) = delivery_rate {
             self.delivery_rate_max = self.delivery_rate_max.max(rate).min(MAX_PACING_BYTES_PER_S);
         }
         if ack.ce_packets > 0 {
             self.on_congestion(ack.now_ns, ack.sent_ns);
         }
         if ack.rtt_ns == 0 {
-            return;
+            return self.set_window(self.bounds().1);
         }
         let rtt = seconds(ack.rtt_ns);
-        let rate = self.rate;
+        let (rate, least_rate) = (self.rate, 2.0 * self.packet_bytes / rtt.max(1e-6));
         let m = self.model.get_or_insert_with(|| Model {
             last_ns: ack.now_ns,
             rtt,
+            least_rate,
             mean_rtt: rtt,
             extremes: Extremes::new(rtt),
             bottleneck: rate,
@@ -303,23 +338,23 @@ impl Controller for Mpc {
         });
         let dt = seconds(ack.now_ns.saturating_sub(m.last_ns));
         m.last_ns = ack.now_ns;
-        m.rtt = rtt;
-        let Choices { law, alpha_per_rtt, tau_d, .. } = self.choices;
-        let weight = if alpha_per_rtt { -libm::expm1(-law.alpha * dt / rtt) } else { law.alpha };
+        (m.rtt, m.least_rate) = (rtt, least_rate);
+        let Choices { law, alpha_per_rtt, tau_d, .. } = &self.choices;
+        let weight = if *alpha_per_rtt { -libm::expm1(-law.alpha * dt / rtt) } else { law.alpha };
         m.mean_rtt += weight * (rtt - m.mean_rtt);
-        m.extremes.update(rtt, m.mean_rtt, dt, tau_d);
+        m.extremes.update(rtt, m.mean_rtt, dt, *tau_d);
+        let (extremes, mean_rtt) = (m.extremes, m.mean_rtt);
         self.check_startup(ack);
-        self.estimate_bottleneck(ack, dt);
-        if let Some(m) = self.model {
-            let target_rtt = self.target(&m, ack.now_ns);
-            self.model = Some(Model { target_rtt, ..m });
-            self.advance_phase(ack.now_ns, m.mean_rtt);
-        }
-        self.set_rate(ack, dt);
+        let bounds = self.estimate_bottleneck(ack, delivery_rate, dt);
+        let target_rtt = self.target(&extremes, ack.now_ns);
+        self.advance_phase(ack.now_ns, mean_rtt);
+        self.set_rate(ack, dt, target_rtt, bounds);
+        self.set_window(bounds.1);
     }
 
     fn on_loss(&mut self, loss: &Loss) {
         self.on_congestion(loss.now_ns, loss.newest_lost_sent_ns);
+        self.set_window(self.bounds().1);
     }
 
     fn on_rto(&mut self, timeout: &Timeout) {
@@ -332,6 +367,7 @@ impl Controller for Mpc {
             m.integral = CapacityIntegral::default();
             m.window = CapacityWindow::default();
         }
+        self.set_window(self.bounds().1);
     }
 
     fn on_path_change(&mut self, path: &PathInfo) {
@@ -340,22 +376,12 @@ impl Controller for Mpc {
         self.model = None;
         self.delivery_rate_max = 0.0;
         self.phase = self.first_phase();
+        self.set_window(self.bounds().1);
     }
 
     fn control(&self) -> Control {
-        let (_, high) = self.bounds();
-        let packets = match &self.model {
-            Some(m) => {
-                let window =
-                    self.choices.cwnd_gain * high * m.extremes.full_rtt / self.packet_bytes;
-                window.max(self.initial_window)
-            }
-            // Without an RTT there is no product; a given r_max is the host's word that it may be sent.
-            None if self.choices.r_max > 0.0 => MAX_WINDOW_PACKETS,
-            None => self.initial_window,
-        };
         Control {
-            cwnd_bytes: window_bytes(packets, self.packet_bytes),
+            cwnd_bytes: self.cwnd_bytes,
             pacing_bytes_per_s: pacing_rate(self.rate),
             send_quantum_bytes: 0,
             next_timer_ns: Control::NEVER,

@@ -3,7 +3,7 @@
 //! Loss recovery follows RFC 6675 with the scoreboard's rules, PRR (RFC 9937) for controllers that do not pace themselves,
 //! RFC 6298 for the timer, and RFC 2883 (DSACK) to notice that an episode was reordering.
 
-use paceline_cc::{Ack, AckSample};
+use paceline_cc::AckSample;
 use paceline_net::{PS_PER_NS, PS_PER_S, Picos};
 
 use super::scoreboard::{Scoreboard, TcpAck};
@@ -145,8 +145,7 @@ impl TcpSender {
         facts.flags = flag(delivered.retransmitted, AckSample::RETRANSMIT)
             | flag(delivered.cumulative, AckSample::CUMULATIVE)
             | flag(una < self.limited_until, AckSample::CWND_LIMITED);
-        let mut sample = Ack::default();
-        self.host.sample(now, &facts, &mut sample);
+        let mut sample = self.host.sample(now, &facts);
         meter.on_rtt(now, sample.rtt_ns);
 
         let lost = self.board.detect_losses();
@@ -315,7 +314,7 @@ impl TcpSender {
             }
             // One retransmission at the start of an episode is exempt from the window (rule 3).
             Some(Recovery { timeout: false, prr: Prr { out: 0, .. }, .. }) => true,
-            _ => self.board.in_flight() < self.host.cwnd_packets(),
+            _ => self.host.window_allows(self.board.in_flight()),
         }
     }
 
