@@ -96,9 +96,8 @@ impl<T: Copy + Default> SeqRing<T> {
     /// Appends the record of number `next`.
     #[inline(always)]
     pub fn push(&mut self, record: T) {
-        let full = self.len() == self.slots.len();
-        if full || self.slot(self.next) == 0 {
-            self.fit();
+        if self.len() == self.slots.len() {
+            self.resize((2 * self.slots.len()).max(MIN_SLOTS));
         }
         let slot = self.slot(self.next);
         self.slots[slot] = record;
@@ -123,21 +122,20 @@ impl<T: Copy + Default> SeqRing<T> {
         Some((seq, &self.slots[slot]))
     }
 
-    /// Makes room, or gives back what a window that was wide for a while has left; called when there is none and once a turn.
-    #[cold]
-    fn fit(&mut self) {
-        let (held, size) = (self.len(), self.slots.len());
-        let wanted = match held {
-            _ if held == size => (2 * size).max(MIN_SLOTS),
-            _ if held * 4 <= size => (2 * held).next_power_of_two().max(MIN_SLOTS),
-            _ => size,
-        };
-        if wanted == size {
-            return;
+    /// Gives back most of the room that a window which was wide for a while has left.
+    pub fn shrink(&mut self) {
+        let wanted = (2 * self.len()).next_power_of_two().max(MIN_SLOTS);
+        if wanted < self.slots.len() {
+            self.resize(wanted);
         }
-        let mut slots = vec![T::default(); wanted];
+    }
+
+    /// Moves to `size` slots, a power of two that is not less than what is held.
+    #[cold]
+    fn resize(&mut self, size: usize) {
+        let mut slots = vec![T::default(); size];
         for seq in self.first..self.next {
-            slots[seq as usize & (wanted - 1)] = self.slots[self.slot(seq)];
+            slots[seq as usize & (size - 1)] = self.slots[self.slot(seq)];
         }
         self.slots = slots;
     }
@@ -165,18 +163,15 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_the_window() {
+    fn memory_is_given_back_on_request() {
         let mut ring = SeqRing::new();
         (0..1000u64).for_each(|seq| ring.push(seq));
-        assert_eq!(ring.slots.len(), 1024);
         while ring.len() > 10 {
             ring.pop();
         }
-        for seq in 1000..5000u64 {
-            ring.push(seq);
-            assert_eq!(ring.pop(), Some(seq - 10));
-        }
-        assert_eq!((ring.slots.len(), ring.first(), ring.next()), (32, 4990, 5000));
-        assert!(ring.iter().copied().eq(4990..5000));
+        assert_eq!(ring.slots.len(), 1024);
+        ring.shrink();
+        assert_eq!((ring.slots.len(), ring.first(), ring.next()), (32, 990, 1000));
+        assert!(ring.iter().copied().eq(990..1000));
     }
 }

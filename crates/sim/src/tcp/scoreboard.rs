@@ -295,8 +295,9 @@ impl Scoreboard {
         None
     }
 
-    /// An episode is over: gives the memory of its retransmissions back.
+    /// An episode is over: gives back the memory of its retransmissions and of the window before it.
     pub(crate) fn on_repaired(&mut self) {
+        self.segments.shrink();
         self.to_resend.shrink_to_fit();
         self.resent.shrink_to_fit();
     }
