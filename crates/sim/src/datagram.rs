@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 
+use paceline_cc::AckSample;
 use paceline_cc::rtt::RttEstimator;
 use paceline_cc::sampler::SendStamp;
-use paceline_cc::AckSample;
 use paceline_net::{PS_PER_NS, PS_PER_US, Picos};
 
 use crate::events::NEVER;

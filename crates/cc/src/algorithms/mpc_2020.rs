@@ -230,13 +230,7 @@ impl Mpc {
     }
 
     /// The rate of the phase: (7)-(8) clamped, or the probe's.
-    fn set_rate(
-        &mut self,
-        ack: &AckSample,
-        dt: f64,
-        target_rtt: f64,
-        (low, high): (f64, f64),
-    ) {
+    fn set_rate(&mut self, ack: &AckSample, dt: f64, target_rtt: f64, (low, high): (f64, f64)) {
         let Some(m) = &mut self.model else { return };
         m.target_rtt = target_rtt;
         let gentle = self.choices.probe == Probe::Gentle;
