@@ -58,6 +58,11 @@ impl RttEstimator {
         base_ns.clamp(self.floor_ns, cap_ns).saturating_mul(1 << self.backoff).min(cap_ns)
     }
 
+    /// No timeout is shorter, ns.
+    pub fn min_rto_ns(&self) -> u64 {
+        self.floor_ns
+    }
+
     /// Smoothed RTT, ns; 0 before the first sample.
     pub fn srtt_ns(&self) -> u64 {
         self.srtt_ns

@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 
 use paceline_cc::AckSample;
-use paceline_cc::rtt::RttEstimator;
 use paceline_cc::sampler::SendStamp;
 use paceline_net::{PS_PER_NS, PS_PER_US, Picos};
 
@@ -237,7 +236,7 @@ impl DatagramSender {
         }
         let asked_ns = self.host.control.timeout_ns;
         // The least that it can be settles it nearly always.
-        let least_ns = if asked_ns > 0 { asked_ns } else { RttEstimator::RFC_MIN_RTO_NS };
+        let least_ns = if asked_ns > 0 { asked_ns } else { self.host.rtt.min_rto_ns() };
         let at = |ns: u64| self.quiet_since.saturating_add(ns.saturating_mul(PS_PER_NS));
         if at(least_ns) >= limit {
             return None;

@@ -141,9 +141,24 @@ impl Latte {
         }
     }
 
+    /// Index of the first entry later than `sent_ns`.
+    fn first_after(&self, sent_ns: u64, now_ns: u64) -> usize {
+        let is_older = |at: usize| self.history.get(at).is_some_and(|&(t, _)| t <= sent_ns);
+        // There is at most one entry for each millisecond since then, and exactly one unless ACKs are sparse.
+        let most = (now_ns / 1_000_000).saturating_sub(sent_ns / 1_000_000) as usize + 1;
+        let least = self.history.len().saturating_sub(most);
+        if !is_older(least) {
+            least
+        } else if !is_older(least + 1) {
+            least + 1
+        } else {
+            self.history.partition_point(|&(t, _)| t <= sent_ns)
+        }
+    }
+
     /// Step 3: delivery rate since the acknowledged packet was sent, packets/ms.
     fn rate_since(&self, sent_ns: u64, now_ns: u64) -> Option<f64> {
-        let after = self.history.partition_point(|&(t, _)| t <= sent_ns);
+        let after = self.first_after(sent_ns, now_ns);
         let before = after.checked_sub(1).and_then(|i| self.history.get(i));
         let (t0, d0) = before.copied().unwrap_or((self.start_ns, 0));
         (now_ns > t0).then(|| (self.delivered - d0) as f64 / ((now_ns - t0) as f64 / NS_PER_MS))
