@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::AckSample;
 use paceline_cc::sampler::SendStamp;
+use paceline_cc::{Ack, AckSample};
 use paceline_net::{PS_PER_NS, PS_PER_US, Picos};
 
 use crate::events::NEVER;
@@ -167,7 +167,8 @@ impl DatagramSender {
             newest: Some(stamp),
             flags: AckSample::CUMULATIVE | if limited { AckSample::CWND_LIMITED } else { 0 },
         };
-        let mut ack = self.host.sample(now, &facts);
+        let mut ack = Ack::default();
+        self.host.sample(now, &facts, &mut ack);
         meter.on_rtt(now, ack.rtt_ns);
         let lost = expand(self.lost, packet.acknowledged().0);
         if lost > self.lost {

@@ -1,7 +1,7 @@
 //! What both senders share: the controller, what it is fed from (RTT estimate, rate samples), and obedience to what it asks
 //! (pacing). The rules of `paceline_cc::controller` are kept here.
 
-use paceline_cc::event::{Ack, AckSample, Loss, PathInfo, Resume, Sent, Timeout, Undo};
+use paceline_cc::event::{Ack, Loss, PathInfo, Resume, Sent, Timeout, Undo};
 use paceline_cc::rtt::RttEstimator;
 use paceline_cc::sampler::{RateSampler, SendStamp};
 use paceline_cc::{Control, Controller};
@@ -231,46 +231,32 @@ impl Host {
         self.reread();
     }
 
-    /// What an ACK says, with its RTT and its rate sample, before losses are looked for.
-    #[inline(always)]
-    pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts) -> Ack<'static> {
+    /// Writes the RTT and the rate sample of an ACK into `ack`, before losses are looked for.
+    ///
+    /// In place: to return it would be to copy it, right after it was written piece by piece.
+    #[inline]
+    pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts, ack: &mut Ack<'_>) {
         let rtt_ns = facts.newest.as_ref().map_or(0, |stamp| self.clock_ns(now) - stamp.sent_ns);
         let now_ns = self.tell_ns(now);
         if rtt_ns > 0 {
             self.rtt.on_sample(rtt_ns);
         }
         let acked_bytes = u64::from(facts.acked_packets) * self.packet_bytes;
-        // Field by field: a struct cleared first is written twice.
-        let mut sample = AckSample {
-            now_ns,
-            acked_bytes,
-            acked_packets: facts.acked_packets,
-            ce_packets: 0,
-            in_flight_bytes: 0,
-            prior_in_flight_bytes: facts.prior_in_flight * self.packet_bytes,
-            rtt_ns,
-            srtt_ns: self.rtt.srtt_ns(),
-            min_rtt_ns: self.rtt.min_rtt_ns(),
-            ack_delay_ns: 0,
-            one_way_delay_ns: 0,
-            sent_ns: 0,
-            delivered_bytes: 0,
-            interval_ns: 0,
-            delivered_total_bytes: 0,
-            prior_delivered_total_bytes: 0,
-            tx_in_flight_bytes: 0,
-            lost_since_sent_bytes: 0,
-            flags: facts.flags,
-            reserved: 0,
-        };
+        let sample = &mut ack.sample;
+        sample.now_ns = now_ns;
+        sample.acked_bytes = acked_bytes;
+        sample.acked_packets = facts.acked_packets;
+        sample.rtt_ns = rtt_ns;
+        sample.srtt_ns = self.rtt.srtt_ns();
+        sample.min_rtt_ns = self.rtt.min_rtt_ns();
+        sample.prior_in_flight_bytes = facts.prior_in_flight * self.packet_bytes;
+        sample.flags = facts.flags;
         match &facts.newest {
             Some(stamp) => {
-                let min_rtt_ns = sample.min_rtt_ns;
-                self.sampler.on_ack(now_ns, acked_bytes, stamp, min_rtt_ns, &mut sample);
+                self.sampler.on_ack(now_ns, acked_bytes, stamp, self.rtt.min_rtt_ns(), sample);
             }
-            None => self.sampler.on_unsampled_ack(now_ns, acked_bytes, &mut sample),
+            None => self.sampler.on_unsampled_ack(now_ns, acked_bytes, sample),
         }
-        Ack { sample, hops: &[] }
     }
 
     /// Hands the finished sample to the controller.

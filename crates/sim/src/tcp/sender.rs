@@ -3,7 +3,7 @@
 //! Loss recovery follows RFC 6675 with the scoreboard's rules, PRR (RFC 9937) for controllers that do not pace themselves,
 //! RFC 6298 for the timer, and RFC 2883 (DSACK) to notice that an episode was reordering.
 
-use paceline_cc::AckSample;
+use paceline_cc::{Ack, AckSample};
 use paceline_net::{PS_PER_NS, PS_PER_S, Picos};
 
 use super::scoreboard::{Scoreboard, TcpAck};
@@ -145,7 +145,8 @@ impl TcpSender {
         facts.flags = flag(delivered.retransmitted, AckSample::RETRANSMIT)
             | flag(delivered.cumulative, AckSample::CUMULATIVE)
             | flag(una < self.limited_until, AckSample::CWND_LIMITED);
-        let mut sample = self.host.sample(now, &facts);
+        let mut sample = Ack::default();
+        self.host.sample(now, &facts, &mut sample);
         meter.on_rtt(now, sample.rtt_ns);
 
         let lost = self.board.detect_losses();
