@@ -161,6 +161,13 @@ impl Flows {
         }
     }
 
+    /// Fetches both ends of `flow`, if there are such.
+    #[inline]
+    pub(crate) fn prefetch_ends(&self, flow: usize) {
+        self.senders.get(flow).into_iter().flatten().for_each(|sender| prefetch(&**sender));
+        self.receivers.get(flow).into_iter().flatten().for_each(|receiver| prefetch(&**receiver));
+    }
+
     /// Fetches what that end refers to; itself it should be there by now.
     #[inline]
     pub(crate) fn prefetch_parts(&self, packet: &Packet) {

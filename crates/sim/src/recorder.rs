@@ -37,6 +37,9 @@ struct FlowSeries {
     sent_bytes: u64,
 }
 
+/// How many flows ahead to ask for the state that a sample reads: running flows are mostly neighbours.
+const FLOWS_AHEAD: usize = 6;
+
 pub(crate) struct Recorder {
     warmup: Picos,
     end: Picos,
@@ -74,6 +77,7 @@ impl Recorder {
         let (interval, series) = (self.interval, &mut self.series);
         self.running.retain(|flow| {
             let flow = *flow as usize;
+            flows.prefetch_ends(flow + FLOWS_AHEAD);
             let Some(sender) = &flows.senders[flow] else { return true };
             // What it had still to send when it was last sampled belongs to its last interval.
             let over = sender.completed.is_some_and(|t| t + interval <= now);
