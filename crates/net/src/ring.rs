@@ -1,4 +1,7 @@
 //! A window of consecutive sequence numbers with a record for each: constant-time lookup by number, whatever the window.
+//!
+//! In: records, each with the next number. Out: the oldest, or any by its number. What waits in front of a transmitter, what is
+//! on a link and what a sender has not had acknowledged are such windows.
 
 /// Records for the numbers `[first, next)`.
 #[derive(Clone, Debug)]
@@ -110,7 +113,7 @@ impl<T: Copy + Default> SeqRing<T> {
         self.pop_if(|_| true)
     }
 
-    /// Takes the record of number `first` if that is below `end`; it stays readable until the next push.
+    /// Takes the record of number `first` if that is below `end`; the reference shows it until the ring is touched again.
     #[inline]
     pub fn pop_before(&mut self, end: u64) -> Option<(u64, &T)> {
         let seq = self.first;

@@ -92,7 +92,7 @@ impl Host {
 
     #[inline]
     pub(crate) fn prefetch_controller(&self) {
-        // As much as the controllers of the registry take; asking for the size would be one more miss.
+        // Most of what a controller takes; asking for its size would be one more miss.
         let start: *const dyn Controller = &*self.controller;
         prefetch_bytes(start.cast(), 256);
     }

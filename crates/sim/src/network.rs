@@ -55,7 +55,7 @@ pub(crate) struct Network {
 pub(crate) enum Arrivals {
     /// All over this lane.
     OneLane(usize),
-    /// Over several, in an order that was worked out.
+    /// Over several, in an order that was worked out; or there are none.
     Ordered,
 }
 
@@ -66,7 +66,7 @@ const FEW_LANES: u32 = 64;
 const LANE_BITS: u32 = 20;
 /// Most lanes that lead to one junction.
 pub(crate) const MAX_LANES: usize = 1 << LANE_BITS;
-/// Longest batch, ps: what is left of a word for the time.
+/// Longest batch, ps: what such a word leaves for the time.
 const LONGEST_BATCH_PS: Picos = 1 << (64 - LANE_BITS);
 
 impl Network {

@@ -44,18 +44,6 @@ pub(super) const CASES: [Case; 29] = [
 
 // ------------------------------------------------------------------------------------------------------------- ingredients
 
-/// A flow of a registered controller, observed.
-pub(super) fn flow(name: &str, forward: &[u32], reverse: &[u32]) -> FlowPlan {
-    let spec = registry::find(name).expect("a built-in controller");
-    FlowPlan {
-        needs: spec.needs,
-        fields: spec.fields.to_vec(),
-        forward: forward.to_vec(),
-        reverse: reverse.to_vec(),
-        ..tcp(registered(name, None, &[]))
-    }
-}
-
 /// A held window of so many packets, sent without a handshake, so that times are round.
 pub(super) fn window(packets: f64, forward: &[u32], reverse: &[u32]) -> FlowPlan {
     let options = TcpOptions { handshake: false, ..TcpOptions::default() };

@@ -5,7 +5,7 @@ use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, Reorder};
 use proptest::prelude::*;
 
 use super::common::*;
-use super::plans::{TCP_CONTROLLERS, datagrams, flow, network, window};
+use super::plans::{TCP_CONTROLLERS, datagrams, network, window};
 use crate::plan::{DatagramOptions, FlowPlan, Plan, Stack, TcpOptions};
 
 /// How flows lie on the links of the core.

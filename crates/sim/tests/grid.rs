@@ -135,18 +135,6 @@ impl Condition {
     }
 }
 
-/// A flow of a registered controller, observed.
-fn flow(name: &str, forward: &[u32], reverse: &[u32]) -> FlowPlan {
-    let spec = registry::find(name).expect("a built-in controller");
-    FlowPlan {
-        needs: spec.needs,
-        fields: spec.fields.to_vec(),
-        forward: forward.to_vec(),
-        reverse: reverse.to_vec(),
-        ..tcp(registered(name, None, &[]))
-    }
-}
-
 fn acknowledged_late(name: &str) -> Plan {
     let options = TcpOptions { delayed_ack_ps: Some(40 * MS), ..TcpOptions::default() };
     let flow = FlowPlan { stack: Stack::Tcp(options), ..flow(name, &[0], &[1]) };

@@ -69,6 +69,18 @@ pub fn tcp(controller: ControllerFactory) -> FlowPlan {
     }
 }
 
+/// A flow of a registered controller, observed.
+pub fn flow(name: &str, forward: &[u32], reverse: &[u32]) -> FlowPlan {
+    let spec = registry::find(name).expect("a built-in controller");
+    FlowPlan {
+        needs: spec.needs,
+        fields: spec.fields.to_vec(),
+        forward: forward.to_vec(),
+        reverse: reverse.to_vec(),
+        ..tcp(registered(name, None, &[]))
+    }
+}
+
 /// A factory for a controller made by the test itself.
 pub fn made<C: Controller + 'static>(
     make: impl FnOnce(&PathInfo) -> C + Send + 'static,
