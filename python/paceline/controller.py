@@ -119,6 +119,8 @@ class ControllerSpec:
     name: str
     title: str
     source: str
+    about: str
+    """Idea and equations, Markdown."""
     needs: tuple[str, ...]
     params: tuple[ParamSpec, ...]
     profiles: tuple[ProfileSpec, ...]
@@ -170,6 +172,7 @@ def _spec(entry: Mapping[str, Any]) -> ControllerSpec:
         name=entry["name"],
         title=entry["title"],
         source=entry["source"],
+        about=entry["about"],
         needs=tuple(entry["needs"]),
         params=tuple(
             ParamSpec(**{**param, "choices": None if param["choices"] is None else tuple(param["choices"])})

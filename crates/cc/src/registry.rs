@@ -246,6 +246,8 @@ pub struct Spec {
     pub title: &'static str,
     /// Paper or RFC.
     pub source: &'static str,
+    /// Idea and equations, Markdown, a page at most: `algorithms/about/NAME.md`.
+    pub about: &'static str,
     /// What the host must provide.
     pub needs: Needs,
     /// Parameter table.

@@ -23,6 +23,7 @@ fn names_are_unique() {
 fn tables_are_complete() {
     for spec in registry::all() {
         assert!(!spec.title.is_empty() && !spec.source.is_empty(), "{}", spec.name);
+        assert!(!spec.about.is_empty() && spec.about.lines().count() <= 60, "{}", spec.name);
         let mut keys = BTreeSet::new();
         for row in spec.params {
             let what = format!("{}.{}", spec.name, row.name);

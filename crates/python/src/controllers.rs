@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// Every built-in controller, as a JSON list in the registry's order.
 ///
-/// Each entry: `name`, `title`, `source`, `needs`, `params` (`name`, `kind`, `unit`, `default`, `min`, `max`, `choices`,
+/// Each entry: `name`, `title`, `source`, `about` (Markdown), `needs`, `params` (`name`, `kind`, `unit`, `default`, `min`, `max`, `choices`,
 /// `allowed`, `doc`), `profiles` (`name`, `source`, `values`), `fields` (`name`, `unit`, `doc`). Numbers are in the
 /// parameter's `unit`; durations are held in seconds and rates in bit/s.
 #[pyfunction]
@@ -19,6 +19,7 @@ fn spec_json(spec: &Spec) -> Value {
         "name": spec.name,
         "title": spec.title,
         "source": spec.source,
+        "about": spec.about,
         "needs": spec.needs.names(),
         "params": spec.params.iter().map(param_json).collect::<Vec<_>>(),
         "profiles": spec.profiles.iter().map(|profile| json!({

@@ -233,6 +233,7 @@ impl PyControllerClass {
             name: interned(name),
             title: "Controller written in Python",
             source: interned(&self.name),
+            about: "",
             needs: self.needs,
             params: &[],
             profiles: &[],

@@ -41,6 +41,7 @@ def _print_one(spec: ControllerSpec) -> None:
     plain = console()
     plain.print(f"{spec.name}: {spec.title}")
     plain.print(f"source: {spec.source}")
+    plain.print(f"\n{spec.about.rstrip()}\n", markup=False, soft_wrap=True)
     plain.print(f"needs: {', '.join(spec.needs) or 'nothing beside window, losses and timeouts'}")
     if spec.params:
         plain.print("\nparameters")

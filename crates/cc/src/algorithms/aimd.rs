@@ -11,6 +11,7 @@ pub(crate) static SPEC: Spec = Spec {
     name: "aimd",
     title: "Additive increase per ACK, multiplicative decrease per timeout",
     source: "CS 244 congestion-control contest (Kumar 2017), part B",
+    about: include_str!("about/aimd.md"),
     needs: Needs::NONE,
     params: &[
         Param::number("initial_window", "packets", 50.0, (1.0, 1_000_000.0), "window at the start"),

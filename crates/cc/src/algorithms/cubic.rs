@@ -15,6 +15,7 @@ pub(crate) static SPEC: Spec = Spec {
     name: "cubic",
     title: "CUBIC",
     source: "RFC 9438; slow start: RFC 9406",
+    about: include_str!("about/cubic.md"),
     needs: Needs::NONE,
     params: &[
         Param::number("c", "packets/s^3", 0.4, (0.001, 1000.0), "aggressiveness C of the cubic"),

@@ -35,6 +35,7 @@ pub(crate) static SPEC: Spec = Spec {
     name: "latte",
     title: "Latte: bandwidth-delay product scaled by min RTT / RTT",
     source: "CS 244 congestion-control contest (Kumar 2017), section 4, and its released code",
+    about: include_str!("about/latte.md"),
     needs: Needs::PACING,
     params: &[
         Param::choice(

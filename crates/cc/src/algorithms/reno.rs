@@ -10,6 +10,7 @@ pub(crate) static SPEC: Spec = Spec {
     name: "reno",
     title: "Reno: additive increase, halving on loss",
     source: "RFC 5681, RFC 6582, RFC 3465",
+    about: include_str!("about/reno.md"),
     needs: Needs::NONE,
     params: &[
         Param::integer(

@@ -10,6 +10,7 @@ pub(crate) static SPEC: Spec = Spec {
     name: "window",
     title: "Fixed window",
     source: "CS 244 congestion-control contest (Kumar 2017), part A",
+    about: include_str!("about/window.md"),
     needs: Needs::NONE,
     params: &[Param::integer(
         "packets",
