@@ -1,7 +1,7 @@
 //! Slow start, shared by the window-based controllers: by how much an ACK grows the window, and when to leave before a loss.
 //!
-//! Three ways: plain (RFC 5681 §3.1), HyStart++ (RFC 9406), and the HyStart of Linux's CUBIC (Ha and Rhee 2011, with
-//! Linux's constants). ACKs in, growth in packets and "leave now" out; the controller then sets ssthresh = cwnd.
+//! Four ways: plain (RFC 5681 §3.1), HyStart++ (RFC 9406), the HyStart of Linux's CUBIC (Ha and Rhee 2011, with Linux's
+//! constants), and limited (RFC 3742), which slows down instead. ACKs in, growth in packets and "leave now" out; the controller then sets ssthresh = cwnd.
 
 use crate::event::AckSample;
 use crate::round::RoundCounter;
@@ -17,6 +17,8 @@ const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
 /// Linux hystart_low_window, packets.
 const HYSTART_LOW_WINDOW: f64 = 16.0;
+/// RFC 3742 max_ssthresh, packets: up to here the window doubles per round trip.
+const MAX_SSTHRESH: f64 = 100.0;
 /// Linux hystart_ack_delta: ACKs this close belong to one train.
 const ACK_TRAIN_GAP_NS: u64 = 2 * MS;
 
@@ -29,17 +31,20 @@ pub enum SlowStartKind {
     HyStartPlusPlus,
     /// HyStart as Linux's CUBIC has it.
     HyStart,
+    /// Limited slow start (RFC 3742): at most 50 packets more per round trip above a window of 100. Ends like `Standard`.
+    Limited,
 }
 
 impl SlowStartKind {
     /// The words for a parameter of kind `Choice`, in the order of [`SlowStartKind::from_word`].
-    pub const WORDS: &'static [&'static str] = &["standard", "hystart++", "hystart"];
+    pub const WORDS: &'static [&'static str] = &["standard", "hystart++", "hystart", "limited"];
 
     /// The kind a parameter's word means; plain slow start for any other word.
     pub fn from_word(word: &str) -> Self {
         match word {
             "hystart++" => Self::HyStartPlusPlus,
             "hystart" => Self::HyStart,
+            "limited" => Self::Limited,
             _ => Self::Standard,
         }
     }
@@ -118,6 +123,11 @@ impl SlowStart {
             }
             SlowStartKind::HyStart => {
                 SlowStartStep { growth_packets: acked, exit: self.hystart(ack, cwnd) }
+            }
+            SlowStartKind::Limited if cwnd > MAX_SSTHRESH => {
+                // RFC 3742 §2: K = int(cwnd / (0.5 max_ssthresh)), cwnd += MSS / K per packet acknowledged.
+                let k = libm::floor(cwnd / (0.5 * MAX_SSTHRESH));
+                SlowStartStep { growth_packets: acked / k, exit: false }
             }
             _ => SlowStartStep { growth_packets: acked, exit: false },
         }
@@ -273,6 +283,29 @@ mod tests {
             SlowStart::new(SlowStartKind::HyStartPlusPlus, paced).on_ack(&ack, 20.0).growth_packets
         };
         assert_eq!((growth(false), growth(true)), (8.0, 30.0));
+    }
+
+    /// T22: a window of ACKs adds 50 packets above 100, and 83,000 packets take 1,665 round trips instead of 17.
+    #[test]
+    fn limited_slow_start_adds_50_packets_per_round_trip() {
+        let mut slow_start = SlowStart::new(SlowStartKind::Limited, false);
+        let ack = AckSample { acked_packets: 1, ..AckSample::default() };
+        let mut round = |mut cwnd: f64| {
+            for _ in 0..cwnd as u32 {
+                cwnd += slow_start.on_ack(&ack, cwnd).growth_packets;
+            }
+            cwnd
+        };
+        assert_eq!(round(50.0), 100.0);
+        for cwnd in [101.0, 150.0, 1000.0, 10_000.0] {
+            assert!((round(cwnd) - cwnd - 50.0).abs() <= 1.0, "{cwnd} -> {}", round(cwnd));
+        }
+        let (mut cwnd, mut rounds) = (1.0, 0);
+        while cwnd < 83_000.0 {
+            cwnd = round(cwnd);
+            rounds += 1;
+        }
+        assert!((1664..=1667).contains(&rounds), "{rounds}");
     }
 
     #[test]

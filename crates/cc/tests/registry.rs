@@ -13,7 +13,10 @@ const PATH: PathInfo =
 fn names_are_unique() {
     let names: BTreeSet<_> = registry::all().iter().map(|s| s.name).collect();
     assert_eq!(names.len(), registry::all().len());
-    for name in ["window", "aimd", "reno", "cubic", "bbr1", "latte", "mpc-2020"] {
+    for name in [
+        "window", "aimd", "reno", "cubic", "bic", "hstcp", "htcp", "scalable", "westwood", "bbr1",
+        "latte", "mpc-2020",
+    ] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }
     assert!(registry::find("no-such-controller").is_none());

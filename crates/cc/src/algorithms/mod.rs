@@ -2,11 +2,17 @@
 
 mod aimd;
 mod bbr1;
+mod bic;
 mod cubic;
+mod hstcp;
+mod htcp;
 mod latte;
+mod loss_based;
 pub mod mpc;
 mod mpc_2020;
 mod reno;
+mod scalable;
+mod westwood;
 mod window;
 
 use crate::registry::Spec;
@@ -17,6 +23,11 @@ pub(crate) static ALL: &[&Spec] = &[
     &aimd::SPEC,
     &reno::SPEC,
     &cubic::SPEC,
+    &bic::SPEC,
+    &hstcp::SPEC,
+    &htcp::SPEC,
+    &scalable::SPEC,
+    &westwood::SPEC,
     &bbr1::SPEC,
     &latte::SPEC,
     &mpc_2020::SPEC,

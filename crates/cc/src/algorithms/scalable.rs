@@ -1,0 +1,144 @@
+//! Scalable TCP (Kelly 2003): a constant step per packet acknowledged and a constant share per loss, so that the time to
+//! recover does not depend on the window.
+
+use super::loss_based::{
+    self, INITIAL_SSTHRESH, INITIAL_WINDOW, Law, SLOW_START, SSTHRESH, WholePackets,
+};
+use crate::controller::{Controller, Needs};
+use crate::event::PathInfo;
+use crate::registry::{Param, Params, Profile, Spec};
+
+/// The registry entry.
+pub(crate) static SPEC: Spec = Spec {
+    name: "scalable",
+    title: "Scalable TCP",
+    source: "Kelly, Scalable TCP: improving performance in highspeed wide area networks, CCR 33(2), 2003",
+    about: include_str!("about/scalable.md"),
+    needs: Needs::NONE,
+    params: &[
+        Param::number(
+            "a",
+            "packets",
+            0.01,
+            (0.0001, 1.0),
+            "increase a: w += a per packet acknowledged",
+        ),
+        Param::number("b", "1", 0.125, (0.01, 0.5), "decrease b: w -= b w per loss"),
+        Param::number(
+            "legacy_window",
+            "packets",
+            16.0,
+            (1.0, 100_000.0),
+            "legacy window lwnd: Reno up to here",
+        ),
+        Param::choice("counting", &["exact", "linux"], "fractions of a packet, or Linux's counter"),
+        SLOW_START,
+        INITIAL_WINDOW,
+        INITIAL_SSTHRESH,
+    ],
+    profiles: &[
+        Profile {
+            name: "linux",
+            source: "Linux 6.1 tcp_scalable: a packet per min(w, 100) acknowledged, no legacy window",
+            values: &[("counting", 1.0)],
+        },
+        Profile {
+            name: "nist",
+            source: "NIST SP 500-282 (2010): initial window 2, threshold 16",
+            values: &[("initial_window", 2.0)],
+        },
+    ],
+    fields: &[SSTHRESH],
+    build,
+};
+
+fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
+    let law = Scalable {
+        a: params.get("a"),
+        b: params.get("b"),
+        legacy_window: params.get("legacy_window"),
+        linux: params.get_choice("counting") == "linux",
+        counter: WholePackets::default(),
+    };
+    loss_based::controller(law, params, path)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Scalable {
+    a: f64,
+    b: f64,
+    legacy_window: f64,
+    linux: bool,
+    counter: WholePackets,
+}
+
+impl Law for Scalable {
+    fn gain(&mut self, window: f64, acked: f64, _now_ns: u64) -> f64 {
+        if self.linux {
+            // Linux has no legacy window: it grows like Reno up to 1/a, where both are equally fast.
+            return self.counter.gain(window.min(libm::round(1.0 / self.a)), acked);
+        }
+        // Kelly §3: the generalised Scalable TCP window update.
+        if window <= self.legacy_window { acked / window } else { self.a * acked }
+    }
+
+    fn keep(&mut self, window: f64, _now_ns: u64) -> f64 {
+        self.counter.reset();
+        if self.linux {
+            window - libm::floor(window * self.b)
+        } else if window <= self.legacy_window {
+            window / 2.0
+        } else {
+            window - self.b * window
+        }
+    }
+
+    fn observe(&self, _out: &mut [f64]) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::loss_based::tests::Bench;
+    use super::SPEC;
+
+    /// T5: ln(8/7) / ln(1.01) = 13.4 round trips from a loss back to the window before it, at any window.
+    #[test]
+    fn recovery_takes_14_round_trips_at_any_window() {
+        for window in [100.0, 1000.0, 10_000.0] {
+            let mut bench = Bench::new(&SPEC, None, window);
+            bench.lose();
+            assert_eq!(bench.window(), window * 0.875);
+            let mut rounds = 0;
+            while bench.window() < window {
+                bench.round();
+                rounds += 1;
+            }
+            assert_eq!(rounds, 14, "{window}");
+        }
+    }
+
+    /// N1: Scalable acts above 16 packets, by the paper and at NIST.
+    #[test]
+    fn up_to_the_legacy_window_it_is_reno() {
+        for profile in [None, Some("nist")] {
+            assert_eq!(Bench::new(&SPEC, profile, 16.0).per_packet(), 1.0 / 16.0);
+            assert_eq!(Bench::new(&SPEC, profile, 16.0).after_loss(), 8.0);
+            let step = Bench::new(&SPEC, profile, 17.0).per_packet();
+            assert!((step - 0.01).abs() < 1e-12, "{step}");
+            assert_eq!(Bench::new(&SPEC, profile, 17.0).after_loss(), 17.0 * 0.875);
+        }
+    }
+
+    #[test]
+    fn linux_counts_whole_packets_and_has_no_legacy_window() {
+        let linux = |window| Bench::new(&SPEC, Some("linux"), window);
+        // A packet for each window up to 100, for each 100 packets above.
+        assert_eq!(linux(60.0).gained(59), 0.0);
+        assert_eq!(linux(60.0).gained(60), 1.0);
+        assert_eq!(linux(400.0).gained(99), 0.0);
+        assert_eq!(linux(400.0).gained(400), 4.0);
+        // w - floor(w / 8).
+        assert_eq!(linux(15.0).after_loss(), 14.0);
+        assert_eq!(linux(103.0).after_loss(), 91.0);
+    }
+}
