@@ -117,7 +117,7 @@ fn script(spec: &Spec, params: &Params) -> Vec<u64> {
     let mut said = Vec::new();
     for n in 0..6000_u64 {
         let now_ns = (n + 20) * 5_000_000;
-        let (phase, flags) = (n % 400, AckSample::CWND_LIMITED);
+        let (phase, flags) = (n % 400, AckSample::CWND_LIMITED | AckSample::CUMULATIVE);
         let jump_ns = if n % 97 < 3 { 40_000_000 } else { 0 };
         // The base drifts by 0.2 ms over the run: no minimum is seen twice.
         let rtt_ns = 25_000_000 + phase.min(400 - phase) * 175_000 + jump_ns + n * 33;

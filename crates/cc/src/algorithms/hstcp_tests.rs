@@ -1,4 +1,4 @@
-use super::super::loss_based::tests::Bench;
+use super::super::loss_based::tests::{Bench, GROW};
 use super::{ROWS, Response, SPEC, Table};
 
 const RFC: Response = Response {
@@ -98,7 +98,7 @@ fn linux_takes_row_and_growth_per_ack() {
     assert_eq!(bench.gained(49), 0.0);
     assert_eq!(bench.gained(1), 1.0);
     // Two packets per ACK count once.
-    bench.ack(2, 2);
+    bench.ack(2, GROW);
     assert_eq!(bench.window(), 101.0);
     // 101 - floor(101 * 112/256) = 101 - 44.
     assert_eq!(bench.after_loss(), 57.0);

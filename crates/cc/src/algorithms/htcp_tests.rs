@@ -1,4 +1,4 @@
-use super::super::loss_based::tests::{Bench, near};
+use super::super::loss_based::tests::{Bench, GROW, near};
 use super::SPEC;
 
 const MS: u64 = 1_000_000;
@@ -128,7 +128,7 @@ fn linux_counts_the_event_from_the_end_of_the_repair() {
         bench.lose();
         // Repaired after 800 ms.
         bench.now_ns = 800 * MS;
-        bench.ack(1, 2);
+        bench.ack(1, GROW);
         bench.now_ns = 2000 * MS;
         bench.gained(9);
         bench.field(1)

@@ -156,7 +156,8 @@ impl<L: Law> Controller for LossBased<L> {
             // RFC 3168 §6.1.2: a mark counts like a loss.
             self.reduce(ack.now_ns);
             self.cwnd = self.cwnd.min(self.ssthresh);
-        } else if ack.has(AckSample::CWND_LIMITED) {
+        } else if ack.has(AckSample::CWND_LIMITED) && ack.has(AckSample::CUMULATIVE) {
+            // RFC 5681 §3.1: an ACK out of order, which may be the first sign of a loss, opens no window.
             self.grow(ack);
         }
     }

@@ -6,6 +6,8 @@ use crate::registry::Spec;
 /// A large packet, so that a window in whole bytes shows a millionth of one.
 const PACKET: u64 = 1_000_000;
 const MS: u64 = 1_000_000;
+/// Flags of an ACK that may open the window.
+pub(in super::super) const GROW: u32 = AckSample::CWND_LIMITED | AckSample::CUMULATIVE;
 
 /// A controller in congestion avoidance at a given window, fed ACKs of one packet each.
 pub(in super::super) struct Bench {
@@ -80,7 +82,7 @@ impl Bench {
         let start_ns = self.now_ns;
         for n in 1..=packets {
             self.now_ns = start_ns + over_ns * n / packets;
-            self.ack(1, AckSample::CWND_LIMITED | AckSample::CUMULATIVE);
+            self.ack(1, GROW);
         }
     }
 
@@ -100,7 +102,7 @@ impl Bench {
     pub(in super::super) fn per_packet(&mut self) -> f64 {
         let packets = self.window().floor().max(1.0);
         let before = self.window();
-        self.ack(packets as u32, AckSample::CWND_LIMITED | AckSample::CUMULATIVE);
+        self.ack(packets as u32, GROW);
         (self.window() - before) / packets
     }
 
@@ -166,10 +168,11 @@ fn slow_start_doubles_and_splits_at_the_threshold() {
     let mut bench = Bench::with(&HALVING, None, &values);
     bench.acks(10, 0);
     assert_eq!(bench.window(), 20.0);
-    bench.ack(16, AckSample::CWND_LIMITED);
+    bench.ack(16, GROW);
     // Ten packets in slow start, six in avoidance.
     near(bench.window(), 30.2);
-    bench.ack(30, 0);
+    bench.ack(30, AckSample::CUMULATIVE);
+    bench.ack(30, AckSample::CWND_LIMITED);
     near(bench.window(), 30.2);
 }
 
@@ -178,9 +181,9 @@ fn one_reduction_per_episode_and_no_growth_within() {
     let mut bench = Bench::new(&HALVING, None, 100.0);
     assert_eq!(bench.after_loss(), 50.0);
     bench.controller.on_loss(&Loss { lost_packets: 3, ..Loss::default() });
-    bench.ack(20, AckSample::CWND_LIMITED | AckSample::IN_RECOVERY);
+    bench.ack(20, GROW | AckSample::IN_RECOVERY);
     assert_eq!((bench.window(), bench.field(0)), (50.0, 50_000_000.0));
-    bench.ack(25, AckSample::CWND_LIMITED);
+    bench.ack(25, GROW);
     assert_eq!(bench.window(), 50.5);
     (0..9).for_each(|_| bench.lose());
     assert_eq!(bench.window(), 2.0);
@@ -205,7 +208,7 @@ fn a_timeout_restarts_from_one_packet() {
     bench.time_out(1);
     bench.time_out(2);
     assert_eq!((bench.window(), bench.field(0)), (1.0, 50_000_000.0));
-    bench.ack(49, AckSample::CWND_LIMITED | AckSample::IN_RECOVERY);
+    bench.ack(49, GROW | AckSample::IN_RECOVERY);
     assert_eq!(bench.window(), 50.0);
     bench.undo();
     assert_eq!((bench.window(), bench.field(0)), (100.0, 100_000_000.0));

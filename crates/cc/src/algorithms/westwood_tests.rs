@@ -1,4 +1,4 @@
-use super::super::loss_based::tests::{Bench, near};
+use super::super::loss_based::tests::{Bench, GROW, near};
 use super::SPEC;
 
 const MS: u64 = 1_000_000;
@@ -73,6 +73,6 @@ fn linux_sets_the_window_when_the_losses_are_repaired() {
     bench.time_out(1);
     assert_eq!((bench.window(), bench.field(0)), (1.0, holds * 1e6));
     // The next ACK's RTT replaces the smallest; it is that of the ACK before.
-    bench.ack(1, 2);
+    bench.ack(1, GROW);
     near(bench.field(2), 100.0);
 }
