@@ -110,7 +110,7 @@ fn every_parameter_is_read() {
 }
 
 /// What a controller says (window, rate, timeout, and bits of its fields) over 30 s of ACKs whose RTT rises and falls between
-/// 25 and 60 ms and jumps at times, with two losses and two timeouts.
+/// 25 and 60 ms and jumps at times, with losses early and late and two timeouts.
 fn script(spec: &Spec, params: &Params) -> Vec<u64> {
     let mut controller = (spec.build)(params, &PATH);
     let mut fields = vec![0.0; spec.fields.len()];
@@ -118,12 +118,12 @@ fn script(spec: &Spec, params: &Params) -> Vec<u64> {
     for n in 0..6000_u64 {
         let now_ns = (n + 20) * 5_000_000;
         let (phase, flags) = (n % 400, AckSample::CWND_LIMITED | AckSample::CUMULATIVE);
-        let jump_ns = if n % 97 < 3 { 40_000_000 } else { 0 };
+        let jump_ns = if n % 97 > 93 { 40_000_000 } else { 0 };
         // The base drifts by 0.2 ms over the run: no minimum is seen twice.
         let rtt_ns = 25_000_000 + phase.min(400 - phase) * 175_000 + jump_ns + n * 33;
         let delivered = (n + 1) * 3000;
         match n {
-            2200 | 2210 => controller.on_loss(&Loss {
+            80 | 85 | 90 | 2200 | 2210 => controller.on_loss(&Loss {
                 now_ns,
                 newest_lost_sent_ns: now_ns - 1000,
                 prior_in_flight_bytes: 60_000,
