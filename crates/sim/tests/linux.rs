@@ -49,7 +49,7 @@ fn window_range(flow: &FlowOutcome) -> (f64, f64) {
 }
 
 #[test]
-fn loss_based_controllers_agree_with_linux() {
+fn controllers_agree_with_linux() {
     for (row, tolerance) in REFERENCE {
         let Row(name, buffer, utilisation, rtt, least, largest, drops) = row;
         // tbf's limit holds the packet that waits for tokens; ours leaves out the one in service.
