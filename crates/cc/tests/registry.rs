@@ -13,7 +13,9 @@ const PATH: PathInfo =
 fn names_are_unique() {
     let names: BTreeSet<_> = registry::all().iter().map(|s| s.name).collect();
     assert_eq!(names.len(), registry::all().len());
-    for name in ["window", "aimd", "reno", "cubic", "bbr1", "latte", "mpc-2020"] {
+    for name in [
+        "window", "aimd", "reno", "cubic", "illinois", "vegas", "yeah", "bbr1", "latte", "mpc-2020",
+    ] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }
     assert!(registry::find("no-such-controller").is_none());
@@ -106,8 +108,8 @@ fn every_parameter_is_read() {
     }
 }
 
-/// What a controller says (window, rate, timeout, and bits of its fields) over 30 s of ACKs whose RTT rises and falls between
-/// 25 and 60 ms and jumps at times, with two losses and two timeouts.
+/// What a controller says (window, rate, timeout, and bits of its fields) over 30 s of ACKs whose RTT stays at 25 ms for a while,
+/// rises to 60 ms, falls again, and jumps at times, with two losses and two timeouts.
 fn script(spec: &Spec, params: &Params) -> Vec<u64> {
     let mut controller = (spec.build)(params, &PATH);
     let mut fields = vec![0.0; spec.fields.len()];
@@ -117,7 +119,8 @@ fn script(spec: &Spec, params: &Params) -> Vec<u64> {
         let (phase, flags) = (n % 400, AckSample::CWND_LIMITED);
         let jump_ns = if n % 97 < 3 { 40_000_000 } else { 0 };
         // The base drifts by 0.2 ms over the run: no minimum is seen twice.
-        let rtt_ns = 25_000_000 + phase.min(400 - phase) * 175_000 + jump_ns + n * 33;
+        let rise_ns = phase.min(400 - phase).saturating_sub(60) * 250_000;
+        let rtt_ns = 25_000_000 + rise_ns + jump_ns + n * 33;
         let delivered = (n + 1) * 3000;
         match n {
             2200 | 2210 => controller.on_loss(&Loss {

@@ -3,11 +3,17 @@
 mod aimd;
 mod bbr1;
 mod cubic;
+#[cfg(test)]
+mod driver;
+mod illinois;
 mod latte;
 pub mod mpc;
 mod mpc_2020;
 mod reno;
+mod reno_window;
+mod vegas;
 mod window;
+mod yeah;
 
 use crate::registry::Spec;
 
@@ -17,6 +23,9 @@ pub(crate) static ALL: &[&Spec] = &[
     &aimd::SPEC,
     &reno::SPEC,
     &cubic::SPEC,
+    &illinois::SPEC,
+    &vegas::SPEC,
+    &yeah::SPEC,
     &bbr1::SPEC,
     &latte::SPEC,
     &mpc_2020::SPEC,
