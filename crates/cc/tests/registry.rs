@@ -14,7 +14,8 @@ fn names_are_unique() {
     let names: BTreeSet<_> = registry::all().iter().map(|s| s.name).collect();
     assert_eq!(names.len(), registry::all().len());
     for name in [
-        "window", "aimd", "reno", "cubic", "illinois", "vegas", "yeah", "bbr1", "latte", "mpc-2020",
+        "window", "aimd", "reno", "cubic", "cdg", "illinois", "vegas", "yeah", "bbr1", "latte",
+        "mpc-2020",
     ] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }

@@ -24,12 +24,21 @@ impl Driver {
         profile: Option<&str>,
         settings: &[(&str, f64)],
     ) -> Self {
+        Self::seeded(spec, profile, settings, 0)
+    }
+
+    pub(super) fn seeded(
+        spec: &'static Spec,
+        profile: Option<&str>,
+        settings: &[(&str, f64)],
+        seed: u64,
+    ) -> Self {
         let mut params = spec.params(profile).unwrap();
         for (name, value) in settings {
             params.set(name, *value).unwrap();
         }
         let packet_bytes = PACKET as u32;
-        let path = PathInfo { now_ns: 0, packet_bytes, initial_window_packets: 10, seed: 0 };
+        let path = PathInfo { now_ns: 0, packet_bytes, initial_window_packets: 10, seed };
         Self {
             controller: (spec.build)(&params, &path),
             now_ns: 0,

@@ -2,6 +2,7 @@
 
 mod aimd;
 mod bbr1;
+mod cdg;
 mod cubic;
 #[cfg(test)]
 mod driver;
@@ -23,6 +24,7 @@ pub(crate) static ALL: &[&Spec] = &[
     &aimd::SPEC,
     &reno::SPEC,
     &cubic::SPEC,
+    &cdg::SPEC,
     &illinois::SPEC,
     &vegas::SPEC,
     &yeah::SPEC,
