@@ -203,3 +203,74 @@ impl RenoWindow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A window of 10 packets and a threshold of 12, in congestion avoidance from there on.
+    fn window(whole: bool) -> RenoWindow {
+        let spec = &super::super::vegas::SPEC;
+        let mut params = spec.params(None).unwrap();
+        params.set("initial_ssthresh", 12.0).unwrap();
+        let path = PathInfo { now_ns: 0, packet_bytes: 1500, initial_window_packets: 10, seed: 0 };
+        RenoWindow::new(&params, &path, whole)
+    }
+
+    fn ack(acked_packets: u32) -> Ack<'static> {
+        Ack { sample: AckSample { acked_packets, ..AckSample::default() }, hops: &[] }
+    }
+
+    #[test]
+    fn what_crosses_the_threshold_counts_above_it() {
+        for (whole, cwnd) in [(false, 12.0 + 6.0 / 12.0), (true, 12.0)] {
+            let mut window = window(whole);
+            window.grow(&ack(8));
+            assert_eq!(window.cwnd, cwnd);
+            // In whole packets six of the twelve are there.
+            window.grow(&ack(6));
+            assert_eq!(window.cwnd.floor(), if whole { 13.0 } else { 12.0 });
+        }
+    }
+
+    /// Linux: credit gathered while a packet cost 100 is worth one when it costs 10, and what comes then is counted anew.
+    #[test]
+    fn dear_credit_is_worth_one_packet() {
+        let mut window = window(true);
+        window.set(100.0);
+        window.avoid(99.0, 100.0);
+        assert_eq!(window.cwnd, 100.0);
+        window.avoid(2.0, 10.0);
+        assert_eq!(window.cwnd, 101.0);
+        window.avoid(8.0, 10.0);
+        assert_eq!(window.cwnd, 102.0);
+        window.avoid(25.0, 10.0);
+        assert_eq!(window.cwnd, 104.0);
+    }
+
+    #[test]
+    fn one_mark_per_window_reduces_and_none_right_after_a_loss() {
+        let mut window = window(true);
+        let marked =
+            |now_ns, sent_ns| AckSample { now_ns, sent_ns, ce_packets: 1, ..AckSample::default() };
+        assert!(window.is_marked(&marked(100, 50)));
+        assert!(!window.is_marked(&marked(140, 90)));
+        assert!(window.is_marked(&marked(160, 110)));
+        window.reduce_for_loss(5.0, &Loss { now_ns: 200, ..Loss::default() });
+        assert!(!window.is_marked(&marked(210, 170)));
+    }
+
+    #[test]
+    fn later_timeouts_keep_the_threshold_and_the_first_can_be_undone() {
+        let mut window = window(true);
+        let timeout = |consecutive| Timeout { consecutive, ..Timeout::default() };
+        window.collapse(window.fraction(0.5), &timeout(1));
+        assert_eq!((window.cwnd, window.ssthresh), (1.0, 5.0));
+        window.collapse(window.fraction(0.5), &timeout(2));
+        assert_eq!((window.cwnd, window.ssthresh), (1.0, 5.0));
+        window.undo();
+        assert_eq!((window.cwnd, window.ssthresh), (10.0, 12.0));
+        window.undo();
+        assert_eq!((window.cwnd, window.ssthresh), (10.0, 12.0));
+    }
+}
