@@ -14,8 +14,8 @@ fn names_are_unique() {
     let names: BTreeSet<_> = registry::all().iter().map(|s| s.name).collect();
     assert_eq!(names.len(), registry::all().len());
     for name in [
-        "window", "aimd", "reno", "cubic", "cdg", "illinois", "vegas", "yeah", "bbr1", "latte",
-        "mpc-2020",
+        "window", "aimd", "reno", "cubic", "cdg", "illinois", "vegas", "veno", "yeah", "bbr1",
+        "latte", "mpc-2020",
     ] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }
@@ -110,7 +110,7 @@ fn every_parameter_is_read() {
 }
 
 /// What a controller says (window, rate, timeout, and bits of its fields) over 30 s of ACKs whose RTT stays at 25 ms for a while,
-/// rises to 60 ms, falls again, and jumps at times, with two losses and two timeouts.
+/// rises to 60 ms, falls again, and jumps at times, with two losses, two timeouts, and a loss soon after them.
 fn script(spec: &Spec, params: &Params) -> Vec<u64> {
     let mut controller = (spec.build)(params, &PATH);
     let mut fields = vec![0.0; spec.fields.len()];
@@ -124,7 +124,7 @@ fn script(spec: &Spec, params: &Params) -> Vec<u64> {
         let rtt_ns = 25_000_000 + rise_ns + jump_ns + n * 33;
         let delivered = (n + 1) * 3000;
         match n {
-            2200 | 2210 => controller.on_loss(&Loss {
+            2200 | 2210 | 4010 => controller.on_loss(&Loss {
                 now_ns,
                 newest_lost_sent_ns: now_ns - 1000,
                 prior_in_flight_bytes: 60_000,

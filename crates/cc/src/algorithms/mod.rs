@@ -13,6 +13,7 @@ mod mpc_2020;
 mod reno;
 mod reno_window;
 mod vegas;
+mod veno;
 mod window;
 mod yeah;
 
@@ -27,6 +28,7 @@ pub(crate) static ALL: &[&Spec] = &[
     &cdg::SPEC,
     &illinois::SPEC,
     &vegas::SPEC,
+    &veno::SPEC,
     &yeah::SPEC,
     &bbr1::SPEC,
     &latte::SPEC,

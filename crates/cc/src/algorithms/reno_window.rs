@@ -125,6 +125,14 @@ impl RenoWindow {
         self.cwnd = (self.cwnd + grown + whole).min(MAX_WINDOW_PACKETS);
     }
 
+    /// Whole packets: whether a window of packets was acknowledged since this last answered yes; `acked` are new, and count only
+    /// while it was not (Linux, Veno).
+    pub(super) fn is_window_acked(&mut self, acked: f64) -> bool {
+        let full = self.credit >= self.cwnd;
+        self.credit = if full { 0.0 } else { self.credit + acked };
+        full
+    }
+
     /// Reno's growth: slow start, then one packet per window (RFC 5681 §3.1).
     pub(super) fn grow(&mut self, ack: &Ack<'_>) {
         let acked = self.slow_start(ack);
