@@ -108,10 +108,10 @@ fn the_window_of_illinois_is_concave() {
     assert!(illinois > reno + 0.05, "{illinois}");
 }
 
-/// The same paper: losses without a queue cost Illinois an eighth, and it takes ten packets per round trip, which makes
-/// sqrt(alpha (2 - beta) / (2 beta) / p) of Reno's sqrt(3 / 2 / p): a factor of 7.07.
+/// Losses without a queue cost Illinois an eighth, and it takes ten packets per round trip; Veno a fifth. By
+/// sqrt(a (2 - b) / (2 b) / p) that makes 7.07 and 1.73 times the window of Reno.
 #[test]
-fn random_losses_cost_illinois_little() {
+fn random_losses_cost_illinois_and_veno_little() {
     let window = |name: &str| {
         let mut forward = bottleneck(1e9, 20.0, 3333);
         forward.loss = Some(LossModel::Bernoulli(0.001));
@@ -119,9 +119,12 @@ fn random_losses_cost_illinois_little() {
         let outcome = run_checked(plan(vec![forward, delay(20.0)], flows, 120.0, 20.0));
         mean(since(&outcome.flows[0].series, "cwnd_bytes", 20.0)) / 1500.0
     };
-    let (illinois, reno) = (window("illinois"), window("reno"));
-    println!("mean window at 0.1 % loss: Illinois {illinois:.0}, Reno {reno:.0} packets");
+    let (illinois, veno, reno) = (window("illinois"), window("veno"), window("reno"));
+    println!(
+        "mean window at 0.1 % loss: Illinois {illinois:.0}, Veno {veno:.0}, Reno {reno:.0} packets"
+    );
     assert_near(illinois / reno, 7.07, 0.10);
+    assert_near(veno / reno, 1.73, 0.10);
 }
 
 /// Baiocchi et al. 2007: on a long fat pipe the queue is emptied when it reaches 80 packets, and nothing is lost.
