@@ -14,8 +14,8 @@ fn names_are_unique() {
     let names: BTreeSet<_> = registry::all().iter().map(|s| s.name).collect();
     assert_eq!(names.len(), registry::all().len());
     for name in [
-        "window", "aimd", "reno", "cubic", "bic", "hstcp", "htcp", "scalable", "westwood", "bbr1",
-        "latte", "mpc-2020",
+        "window", "aimd", "reno", "cubic", "bic", "hstcp", "htcp", "scalable", "westwood", "cdg",
+        "illinois", "vegas", "veno", "yeah", "bbr1", "latte", "mpc-2020",
     ] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }
@@ -109,8 +109,8 @@ fn every_parameter_is_read() {
     }
 }
 
-/// What a controller says (window, rate, timeout, and bits of its fields) over 30 s of ACKs whose RTT rises and falls between
-/// 25 and 60 ms and jumps at times, with losses early and late and two timeouts.
+/// What a controller says (window, rate, timeout, and bits of its fields) over 30 s of ACKs whose RTT stays at 25 ms for a while,
+/// rises to 60 ms, falls again, and jumps at times, with losses early, late and soon after two timeouts.
 fn script(spec: &Spec, params: &Params) -> Vec<u64> {
     let mut controller = (spec.build)(params, &PATH);
     let mut fields = vec![0.0; spec.fields.len()];
@@ -120,10 +120,11 @@ fn script(spec: &Spec, params: &Params) -> Vec<u64> {
         let (phase, flags) = (n % 400, AckSample::CWND_LIMITED | AckSample::CUMULATIVE);
         let jump_ns = if n % 97 > 93 { 40_000_000 } else { 0 };
         // The base drifts by 0.2 ms over the run: no minimum is seen twice.
-        let rtt_ns = 25_000_000 + phase.min(400 - phase) * 175_000 + jump_ns + n * 33;
+        let rise_ns = phase.min(400 - phase).saturating_sub(60) * 250_000;
+        let rtt_ns = 25_000_000 + rise_ns + jump_ns + n * 33;
         let delivered = (n + 1) * 3000;
         match n {
-            80 | 85 | 90 | 2200 | 2210 => controller.on_loss(&Loss {
+            80 | 85 | 90 | 2200 | 2210 | 4010 => controller.on_loss(&Loss {
                 now_ns,
                 newest_lost_sent_ns: now_ns - 1000,
                 prior_in_flight_bytes: 60_000,

@@ -12,6 +12,7 @@ use super::{MAX_WINDOW_PACKETS, pacing_rate, packet_size, window_bytes};
 use crate::controller::{Control, Controller};
 use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
 use crate::filters::WindowedMax;
+use crate::random::SplitMix64;
 use crate::registry::Params;
 use crate::round::RoundCounter;
 
@@ -62,8 +63,8 @@ struct Bbr1 {
     options: Options,
     packet_bytes: f64,
     initial_window_bytes: f64,
-    /// State of the generator that draws the first phase of the gain cycle.
-    random: u64,
+    /// Draws the first phase of the gain cycle.
+    random: SplitMix64,
 
     rounds: RoundCounter,
     round_start: bool,
@@ -105,7 +106,7 @@ impl Bbr1 {
         Self {
             packet_bytes,
             initial_window_bytes,
-            random: path.seed,
+            random: SplitMix64::new(path.seed),
             rounds: RoundCounter::default(),
             round_start: false,
             bandwidths: WindowedMax::new(options.bandwidth_rounds),
@@ -243,17 +244,9 @@ impl Bbr1 {
     /// §4.3.4.2: any phase but the one that drains.
     fn enter_probe_bw(&mut self, now_ns: u64) {
         self.mode = Mode::ProbeBw;
-        self.cycle_index = CYCLE_GAINS.len() - 1 - self.draw(CYCLE_GAINS.len() as u64 - 1) as usize;
+        self.cycle_index =
+            CYCLE_GAINS.len() - 1 - self.random.below(CYCLE_GAINS.len() as u64 - 1) as usize;
         self.advance_cycle_phase(now_ns);
-    }
-
-    /// A number below `n`, by SplitMix64.
-    fn draw(&mut self, n: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
     }
 
     /// §4.3.2.2.

@@ -3,17 +3,25 @@
 mod aimd;
 mod bbr1;
 mod bic;
+mod cdg;
 mod cubic;
+#[cfg(test)]
+mod driver;
 mod hstcp;
 mod htcp;
+mod illinois;
 mod latte;
 mod loss_based;
 pub mod mpc;
 mod mpc_2020;
 mod reno;
+mod reno_window;
 mod scalable;
+mod vegas;
+mod veno;
 mod westwood;
 mod window;
+mod yeah;
 
 use crate::registry::Spec;
 
@@ -28,6 +36,11 @@ pub(crate) static ALL: &[&Spec] = &[
     &htcp::SPEC,
     &scalable::SPEC,
     &westwood::SPEC,
+    &cdg::SPEC,
+    &illinois::SPEC,
+    &vegas::SPEC,
+    &veno::SPEC,
+    &yeah::SPEC,
     &bbr1::SPEC,
     &latte::SPEC,
     &mpc_2020::SPEC,
