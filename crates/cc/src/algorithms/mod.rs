@@ -2,11 +2,15 @@
 
 mod aimd;
 mod bbr1;
+mod ctcp;
 mod cubic;
+mod fast;
+mod fast_at;
 mod latte;
 pub mod mpc;
 mod mpc_2020;
 mod reno;
+mod reno_part;
 mod window;
 
 use crate::registry::Spec;
@@ -17,6 +21,9 @@ pub(crate) static ALL: &[&Spec] = &[
     &aimd::SPEC,
     &reno::SPEC,
     &cubic::SPEC,
+    &ctcp::SPEC,
+    &fast::SPEC,
+    &fast_at::SPEC,
     &bbr1::SPEC,
     &latte::SPEC,
     &mpc_2020::SPEC,
