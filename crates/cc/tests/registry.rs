@@ -13,9 +13,10 @@ const PATH: PathInfo =
 fn names_are_unique() {
     let names: BTreeSet<_> = registry::all().iter().map(|s| s.name).collect();
     assert_eq!(names.len(), registry::all().len());
-    for name in
-        ["window", "aimd", "reno", "cubic", "ctcp", "fast", "fast-at", "bbr1", "latte", "mpc-2020"]
-    {
+    for name in [
+        "window", "aimd", "reno", "cubic", "ctcp", "fast", "fast-at", "ledbat", "ledbat++", "bbr1",
+        "copa", "latte", "mpc-2020",
+    ] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }
     assert!(registry::find("no-such-controller").is_none());
@@ -146,6 +147,7 @@ fn script(spec: &Spec, params: &Params, packets: u32) -> Vec<u64> {
             now_ns,
             acked_bytes,
             acked_packets: packets,
+            prior_in_flight_bytes: 20 * acked_bytes,
             rtt_ns,
             srtt_ns: rtt_ns,
             min_rtt_ns: 25_000_000,

@@ -2,15 +2,20 @@
 
 mod aimd;
 mod bbr1;
+mod copa;
 mod ctcp;
 mod cubic;
 mod fast;
 mod fast_at;
 mod latte;
+mod ledbat;
+mod ledbat_plus_plus;
 pub mod mpc;
 mod mpc_2020;
 mod reno;
 mod reno_part;
+mod sprout;
+mod vivace;
 mod window;
 
 use crate::registry::Spec;
@@ -24,7 +29,12 @@ pub(crate) static ALL: &[&Spec] = &[
     &ctcp::SPEC,
     &fast::SPEC,
     &fast_at::SPEC,
+    &ledbat::SPEC,
+    &ledbat_plus_plus::SPEC,
     &bbr1::SPEC,
+    &copa::SPEC,
+    &vivace::SPEC,
+    &sprout::SPEC,
     &latte::SPEC,
     &mpc_2020::SPEC,
 ];
