@@ -4,21 +4,30 @@ mod aimd;
 mod bbr1;
 mod bic;
 mod cdg;
+mod copa;
+mod ctcp;
 mod cubic;
 #[cfg(test)]
 mod driver;
+mod fast;
+mod fast_at;
 mod hstcp;
 mod htcp;
 mod illinois;
 mod latte;
+mod ledbat;
+mod ledbat_plus_plus;
 mod loss_based;
 pub mod mpc;
 mod mpc_2020;
 mod reno;
+mod reno_part;
 mod reno_window;
 mod scalable;
+mod sprout;
 mod vegas;
 mod veno;
+mod vivace;
 mod westwood;
 mod window;
 mod yeah;
@@ -41,7 +50,15 @@ pub(crate) static ALL: &[&Spec] = &[
     &vegas::SPEC,
     &veno::SPEC,
     &yeah::SPEC,
+    &ctcp::SPEC,
+    &fast::SPEC,
+    &fast_at::SPEC,
+    &ledbat::SPEC,
+    &ledbat_plus_plus::SPEC,
     &bbr1::SPEC,
+    &copa::SPEC,
+    &vivace::SPEC,
+    &sprout::SPEC,
     &latte::SPEC,
     &mpc_2020::SPEC,
 ];
