@@ -13,7 +13,20 @@ const PATH: PathInfo =
 fn names_are_unique() {
     let names: BTreeSet<_> = registry::all().iter().map(|s| s.name).collect();
     assert_eq!(names.len(), registry::all().len());
-    for name in ["window", "aimd", "reno", "cubic", "bbr1", "latte", "mpc-2020"] {
+    for name in [
+        "window",
+        "aimd",
+        "delay-threshold",
+        "rtt-aimd",
+        "exp-penalty",
+        "rtt-gradient",
+        "cycle-gain",
+        "reno",
+        "cubic",
+        "bbr1",
+        "latte",
+        "mpc-2020",
+    ] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }
     assert!(registry::find("no-such-controller").is_none());
@@ -107,18 +120,21 @@ fn every_parameter_is_read() {
 }
 
 /// What a controller says (window, rate, timeout, and bits of its fields) over 30 s of ACKs whose RTT rises and falls between
-/// 25 and 60 ms and jumps at times, with two losses and two timeouts.
+/// 25 and 60 ms and jumps at times and whose number of packets varies, with two losses and two timeouts.
 fn script(spec: &Spec, params: &Params) -> Vec<u64> {
     let mut controller = (spec.build)(params, &PATH);
     let mut fields = vec![0.0; spec.fields.len()];
     let mut said = Vec::new();
+    let mut delivered = 0;
     for n in 0..6000_u64 {
-        let now_ns = (n + 20) * 5_000_000;
+        let now_ns = (n + 40) * 5_000_000;
         let (phase, flags) = (n % 400, AckSample::CWND_LIMITED);
-        let jump_ns = if n % 97 < 3 { 40_000_000 } else { 0 };
+        let jump_ns = if n % 97 < 3 { 90_000_000 } else { 0 };
         // The base drifts by 0.2 ms over the run: no minimum is seen twice.
         let rtt_ns = 25_000_000 + phase.min(400 - phase) * 175_000 + jump_ns + n * 33;
-        let delivered = (n + 1) * 3000;
+        // One second in four the path delivers half as much.
+        let packets = if n % 800 < 600 { 2 } else { 1 };
+        delivered += packets * 1500;
         match n {
             2200 | 2210 => controller.on_loss(&Loss {
                 now_ns,
@@ -138,8 +154,8 @@ fn script(spec: &Spec, params: &Params) -> Vec<u64> {
         }
         let sample = AckSample {
             now_ns,
-            acked_bytes: 3000,
-            acked_packets: 2,
+            acked_bytes: packets * 1500,
+            acked_packets: packets as u32,
             rtt_ns,
             srtt_ns: rtt_ns,
             min_rtt_ns: 25_000_000,

@@ -3,10 +3,16 @@
 mod aimd;
 mod bbr1;
 mod cubic;
+mod cycle_gain;
+mod delay_threshold;
+mod exp_penalty;
 mod latte;
 pub mod mpc;
 mod mpc_2020;
+mod path_model;
 mod reno;
+mod rtt_aimd;
+mod rtt_gradient;
 mod window;
 
 use crate::registry::Spec;
@@ -15,6 +21,11 @@ use crate::registry::Spec;
 pub(crate) static ALL: &[&Spec] = &[
     &window::SPEC,
     &aimd::SPEC,
+    &delay_threshold::SPEC,
+    &rtt_aimd::SPEC,
+    &exp_penalty::SPEC,
+    &rtt_gradient::SPEC,
+    &cycle_gain::SPEC,
     &reno::SPEC,
     &cubic::SPEC,
     &bbr1::SPEC,
