@@ -26,6 +26,7 @@ fn names_are_unique() {
         "bbr1",
         "latte",
         "mpc-2020",
+        "pid",
     ] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }
@@ -138,6 +139,7 @@ fn script(spec: &Spec, params: &Params) -> Vec<u64> {
         match n {
             2200 | 2210 => controller.on_loss(&Loss {
                 now_ns,
+                lost_bytes: 1500,
                 newest_lost_sent_ns: now_ns - 1000,
                 prior_in_flight_bytes: 60_000,
                 lost_packets: 1,

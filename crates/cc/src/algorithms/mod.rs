@@ -10,6 +10,7 @@ mod latte;
 pub mod mpc;
 mod mpc_2020;
 mod path_model;
+mod pid;
 mod reno;
 mod rtt_aimd;
 mod rtt_gradient;
@@ -31,6 +32,7 @@ pub(crate) static ALL: &[&Spec] = &[
     &bbr1::SPEC,
     &latte::SPEC,
     &mpc_2020::SPEC,
+    &pid::SPEC,
 ];
 
 /// Largest window any algorithm asks for, packets: keeps bytes exact in an `f64`.
