@@ -72,6 +72,9 @@ struct pid {
 	/* Manage. */
 	cc_u64 manage_until_ns;
 	cc_u64 manage_min_ns;
+	/* Whether what Manage sees replaces the smallest RTT, or only lowers it. */
+	cc_u32 forgets_min;
+	cc_u32 state;
 	/* Control. */
 	cc_u64 setpoint_ns;
 	cc_u64 tau_ns;
@@ -85,7 +88,6 @@ struct pid {
 	cc_u64 prior_mu;
 	cc_u64 prior_rate;
 	cc_u32 prior_state;
-	cc_u32 state;
 };
 
 static inline cc_u64 pid_scaled(cc_u64 value, cc_u64 param)
@@ -122,7 +124,7 @@ static inline void pid_enter_gain(struct pid *pid, cc_u64 mu)
 }
 
 /* Paper §3.2: half the rate for 50 ms, to see the RTT of an empty queue. */
-static inline void pid_enter_manage(struct pid *pid, cc_u64 now_ns)
+static inline void pid_enter_manage(struct pid *pid, cc_u64 now_ns, cc_u32 forgets_min)
 {
 	cc_u64 queue_ns = pid->last_rtt_ns - cc_min(pid->min_rtt_ns, pid->last_rtt_ns);
 	cc_u64 spare = cc_max(((cc_u64)1 << PID_PARAM_BITS) - cc_min(pid->params.manage_share, 1 << PID_PARAM_BITS), 1);
@@ -135,16 +137,23 @@ static inline void pid_enter_manage(struct pid *pid, cc_u64 now_ns)
 	pid->state = PID_MANAGE;
 	pid->manage_until_ns = now_ns + cc_max(pid->params.manage_ns, cc_min(needed_ns, PID_MAX_RTT_NS));
 	pid->manage_min_ns = CC_NONE;
+	pid->forgets_min = forgets_min;
 	pid_set_rate(pid, pid_scaled(pid->mu, pid->params.manage_share));
 }
 
-/* Paper (1) and §3.3. */
-static inline void pid_enter_control(struct pid *pid, cc_u64 now_ns)
+/* Paper (1). */
+static inline void pid_set_setpoint(struct pid *pid)
 {
-	if (pid->manage_min_ns != CC_NONE)
-		pid->min_rtt_ns = pid->manage_min_ns;
 	pid->setpoint_ns = cc_max(pid->min_rtt_ns + pid->params.alpha_ns, pid_scaled(pid->min_rtt_ns, pid->params.setpoint_factor));
 	pid->tau_ns = cc_max(pid_scaled(pid->setpoint_ns, pid->params.tau_setpoints), 1);
+}
+
+/* Paper §3.3. */
+static inline void pid_enter_control(struct pid *pid, cc_u64 now_ns)
+{
+	if (pid->forgets_min && pid->manage_min_ns != CC_NONE)
+		pid->min_rtt_ns = pid->manage_min_ns;
+	pid_set_setpoint(pid);
 	pid->state = PID_CONTROL;
 	pid->level = PID_ONE * PID_ONE;
 	pid->slow_rtt_ns = pid->last_rtt_ns;
@@ -218,16 +227,20 @@ static inline void pid_report(struct pid *pid, cc_u64 now_ns, cc_u64 ddr, int lo
 		if (lossy)
 			pid_remember(pid);
 		if (lossy || pid->flat_reports >= pid->params.flat_reports)
-			pid_enter_manage(pid, now_ns);
+			pid_enter_manage(pid, now_ns, 1);
 		return;
 	}
-	/* Paper §3.3: a sudden drop of the delivery rate. Deviation: losses make the setpoint unreachable, too. */
+	/*
+	 * Paper §3.3: a sudden drop of the delivery rate. Deviation: losses make the setpoint unreachable, too; and of the two
+	 * smallest RTTs the smaller stays. Others have come, and keep the queue filled while this flow makes room: what it then
+	 * sees is no distance, and two flows would take turns in raising their setpoints.
+	 */
 	if (ddr < pid_scaled(pid->mu, one - cc_min(pid->params.drop, one))) {
 		pid->mu = cc_max(ddr, 1);
-		pid_enter_manage(pid, now_ns);
+		pid_enter_manage(pid, now_ns, 0);
 	} else if (lossy) {
 		pid_remember(pid);
-		pid_enter_manage(pid, now_ns);
+		pid_enter_manage(pid, now_ns, 0);
 	} else {
 		pid->mu = cc_max((3 * pid->mu + ddr) / 4, 1);
 	}
@@ -263,8 +276,12 @@ static inline void pid_on_ack(struct pid *pid, const struct cc_ack *ack)
 
 	if (rtt_ns) {
 		pid->last_rtt_ns = rtt_ns;
-		if (!pid->min_rtt_ns || rtt_ns < pid->min_rtt_ns)
+		if (!pid->min_rtt_ns || rtt_ns < pid->min_rtt_ns) {
 			pid->min_rtt_ns = rtt_ns;
+			/* A shorter path: no need to make room to see it. */
+			if (pid->state == PID_CONTROL)
+				pid_set_setpoint(pid);
+		}
 		/* The first RTT: what the initial window was, is the first estimate. */
 		if (!pid->mu)
 			pid_enter_gain(pid, cc_rate(pid->initial_window_bytes, rtt_ns));
@@ -285,8 +302,9 @@ static inline void pid_on_ack(struct pid *pid, const struct cc_ack *ack)
 		if (ack->now_ns - cc_min(pid->sampled_ns, ack->now_ns) < pid->setpoint_ns / PID_SAMPLES_PER_SETPOINT)
 			return;
 		pid_sample(pid, ack->now_ns, rtt_ns, ack->flags & CC_ACK_APP_LIMITED);
+		/* Rerouted, or among flows that fill any buffer: the setpoint is measured anew. */
 		if (pid->unreachable_samples >= pid->params.unreachable_samples)
-			pid_enter_manage(pid, ack->now_ns);
+			pid_enter_manage(pid, ack->now_ns, 1);
 	}
 }
 

@@ -242,6 +242,20 @@ fn a_new_path_is_measured_anew() {
     assert_eq!(drive.fields()[1..3], [375_000.0, 300_000.0]);
 }
 
+/// Others have come and keep the queue filled: what Manage sees then is no distance. A smaller RTT always counts.
+#[test]
+fn a_drop_does_not_raise_the_setpoint() {
+    let mut drive = Drive::new(None, &[]);
+    drive.until(CONTROL, 100 * MS);
+    (0..640).for_each(|_| drive.ack(2 * MS, 125 * MS));
+    drive.ddr = C / 2.0;
+    drive.until(MANAGE, 125 * MS);
+    drive.until(CONTROL, 125 * MS);
+    assert_eq!(drive.fields()[1..3], [125_000.0, 100_000.0]);
+    drive.ack(MS, 80 * MS);
+    assert_eq!(drive.fields()[1..3], [100_000.0, 80_000.0], "a shorter path");
+}
+
 #[test]
 fn losses_and_marks_above_two_percent_lead_to_manage() {
     // A round trip delivers 125 MB; 2.5 MB of them are 2 %.
