@@ -16,6 +16,7 @@ fn names_are_unique() {
     for name in [
         "window",
         "aimd",
+        "arx",
         "delay-threshold",
         "rtt-aimd",
         "exp-penalty",

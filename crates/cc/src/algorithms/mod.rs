@@ -1,6 +1,7 @@
 //! One file per algorithm. A new one is a file here, a line in `ALL`, and nothing else.
 
 mod aimd;
+mod arx;
 mod bbr1;
 mod cubic;
 mod cycle_gain;
@@ -31,6 +32,7 @@ pub(crate) static ALL: &[&Spec] = &[
     &cubic::SPEC,
     &bbr1::SPEC,
     &latte::SPEC,
+    &arx::SPEC,
     &mpc_2020::SPEC,
     &pid::SPEC,
 ];
