@@ -28,6 +28,8 @@ fn names_are_unique() {
         "latte",
         "mpc-2020",
         "pid",
+        "timely",
+        "swift",
     ] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }

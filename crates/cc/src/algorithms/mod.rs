@@ -15,6 +15,8 @@ mod pid;
 mod reno;
 mod rtt_aimd;
 mod rtt_gradient;
+mod swift;
+mod timely;
 mod window;
 
 use crate::registry::Spec;
@@ -35,6 +37,8 @@ pub(crate) static ALL: &[&Spec] = &[
     &arx::SPEC,
     &mpc_2020::SPEC,
     &pid::SPEC,
+    &timely::SPEC,
+    &swift::SPEC,
 ];
 
 /// Largest window any algorithm asks for, packets: keeps bytes exact in an `f64`.
