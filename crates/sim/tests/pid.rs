@@ -87,12 +87,12 @@ fn two_flows_come_to_one_setpoint() {
         "two flows: {:.2} + {:.2} Gbit/s (paper 2.53 + 2.46), {waiting_mb:.1} MB (paper 17)",
         gbps[0], gbps[1]
     );
-    for flow in 0..2 {
+    for (flow, share) in gbps.iter().enumerate() {
         let setpoint_ms = *column(&outcome, flow, "setpoint_us").last().unwrap() / 1e3;
         assert_near(setpoint_ms, 62.5, 0.01);
         let state = column(&outcome, flow, "state");
         assert!(state[2000..].iter().all(|s| *s == CONTROL), "at rest from 20 s on");
-        assert!(gbps[flow] > 1.0);
+        assert!(*share > 1.0);
         assert_eq!(outcome.flows[flow].lost_packets, 0);
     }
     assert_near(waiting_mb, 5e9 / 8.0 * 0.0125 / 1e6, 0.05);
