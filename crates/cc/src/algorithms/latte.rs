@@ -59,7 +59,7 @@ pub(crate) static SPEC: Spec = Spec {
         },
         Profile {
             name: "report-fixed",
-            source: "Kumar 2017, section 4.2.1, power score 42.56: lambda 1.7; what the public code was on that day",
+            source: "Kumar 2017, section 4.2.1, power score 42.56: lambda 1.7",
             values: &[
                 ("lambda_mode", 1.0),
                 ("lambda", 1.7),
