@@ -4,31 +4,17 @@
 //! when the application limits sending: only the bandwidth estimate shrinks. A datagram algorithm: losses are not seen, and
 //! the silence timer sends a probe without changing the window.
 
-use std::collections::VecDeque;
-
-use super::{MAX_WINDOW_PACKETS, pacing_rate, packet_size, window_bytes};
+use super::path_model::{self, INITIAL_WINDOW_PACKETS, PathModel, Settings, bounded};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, Loss, PathInfo, Timeout};
-use crate::filters::{WindowedMax, WindowedMin};
 use crate::registry::{Param, Params, Profile, Spec};
 
-const NS_PER_MS: f64 = 1e6;
-/// Deliveries remembered, one entry per millisecond.
-const HISTORY_MS: u64 = 15_000;
-/// Bandwidth is the maximum over this long, ns.
-const BANDWIDTH_WINDOW_NS: u64 = 200_000_000;
-/// Window of the RTT minimum before the first ACK, ns; afterwards `MIN_RTT_WINDOW` times the minimum.
+/// Weight of a new sample in the RTT gradient's mean.
+const GRADIENT_WEIGHT: f64 = 0.7;
+/// Window of the RTT minimum before the first ACK, ns; afterwards `min_rtt_window` times the minimum.
 const FIRST_MIN_RTT_WINDOW_NS: u64 = 10_000_000_000;
-const MIN_RTT_WINDOW: f64 = 100.0;
-/// Candidates kept by the filters: the bandwidth window is exact to below a millisecond.
-const CANDIDATES: usize = 256;
-/// Weight of a new sample in the RTT gradient's mean; of the old value in the bandwidth's.
-const EWMA_WEIGHT: f64 = 0.7;
 /// A gradient above this cuts the window.
 const GRADIENT_THRESHOLD: f64 = 0.1;
-const MIN_WINDOW_PACKETS: f64 = 3.0;
-/// The timeout is this many minimum RTTs.
-const TIMEOUT_RTTS: f64 = 1.5;
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -44,24 +30,42 @@ pub(crate) static SPEC: Spec = Spec {
             "dynamic: lambda = 1.6 + 4/w, 2 for w <= 10; fixed: the parameter lambda",
         ),
         Param::number("lambda", "1", 1.7, (0.1, 100.0), "window gain lambda, used when fixed"),
-        Param::number(
-            "gamma",
-            "1",
-            0.8,
-            (0.01, 100.0),
-            "pacing gap gamma / rate after each packet",
+        path_model::GAMMA,
+        Param::choice(
+            "pacing",
+            &["smoothed", "bandwidth"],
+            "rate of the gap; smoothed: the mean S, or B where S < 0.8 B; bandwidth: always B",
         ),
         Param::flag(
             "gradient_cut",
             false,
             "cut the window by the smoothed RTT gradient g when g > 0.1",
         ),
+        path_model::BANDWIDTH_WINDOW,
+        Param::number(
+            "min_rtt_window",
+            "min RTTs",
+            100.0,
+            (1.0, 10_000.0),
+            "the minimum RTT is over this many of it, W_R (before the first ACK: 10 s)",
+        ),
+        path_model::TIMEOUT,
     ],
     profiles: &[
         Profile {
             name: "report",
-            source: "Kumar 2017, section 4.2: the gradient cut was dropped",
-            values: &[("gradient_cut", 0.0)],
+            source: "Kumar 2017, section 4.2: no gradient cut, the gap is gamma / B",
+            values: &[("gradient_cut", 0.0), ("pacing", 1.0)],
+        },
+        Profile {
+            name: "report-fixed",
+            source: "Kumar 2017, section 4.2.1, power score 42.56: lambda 1.7",
+            values: &[
+                ("lambda_mode", 1.0),
+                ("lambda", 1.7),
+                ("gradient_cut", 0.0),
+                ("pacing", 1.0),
+            ],
         },
         Profile {
             name: "released",
@@ -70,13 +74,13 @@ pub(crate) static SPEC: Spec = Spec {
         },
         Profile {
             name: "fixed",
-            source: "Kumar 2017, section 4.2: lambda 1.7, power score 42.56",
+            source: "the public code with lambda 1.7 instead of the dynamic one",
             values: &[("lambda_mode", 1.0), ("lambda", 1.7), ("gradient_cut", 1.0)],
         },
     ],
     fields: &[
-        Field { name: "bandwidth", unit: "packets/ms", doc: "largest delivery rate of 200 ms, B" },
-        Field { name: "min_rtt", unit: "ms", doc: "smallest RTT of 100 minimum RTTs" },
+        path_model::BANDWIDTH_FIELD,
+        path_model::MIN_RTT_FIELD,
         Field { name: "gradient", unit: "1", doc: "smoothed RTT gradient g" },
         Field { name: "lambda", unit: "1", doc: "window gain of the last ACK" },
     ],
@@ -84,129 +88,61 @@ pub(crate) static SPEC: Spec = Spec {
 };
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
+    let settings = Settings {
+        bandwidth_window_ns: params.get_ns("bandwidth_window"),
+        min_rtt_window_ns: FIRST_MIN_RTT_WINDOW_NS,
+        min_rtt_window_rtts: Some(params.get("min_rtt_window")),
+        gradient_weight: GRADIENT_WEIGHT,
+    };
     Box::new(Latte {
         fixed_lambda: (params.get_choice("lambda_mode") == "fixed").then(|| params.get("lambda")),
         gamma: params.get("gamma"),
+        paces_at_bandwidth: params.get_choice("pacing") == "bandwidth",
         gradient_cut: params.get_bool("gradient_cut"),
-        packet_bytes: packet_size(path),
-        start_ns: path.now_ns,
-        window: 50.0,
+        timeout_rtts: params.get("timeout"),
+        window: INITIAL_WINDOW_PACKETS,
         lambda: f64::NAN,
-        min_rtt_ms: 500.0,
-        previous_rtt_ms: 100.0,
-        gradient: 0.0,
-        smoothed: 10.0,
-        bandwidth: 10.0,
-        delivered: 0,
-        history: VecDeque::with_capacity(HISTORY_MS as usize + 2),
-        bandwidths: WindowedMax::new(BANDWIDTH_WINDOW_NS),
-        rtts: WindowedMin::new(FIRST_MIN_RTT_WINDOW_NS),
+        model: PathModel::new(settings, path),
     })
 }
 
 struct Latte {
     fixed_lambda: Option<f64>,
     gamma: f64,
+    paces_at_bandwidth: bool,
     gradient_cut: bool,
-    packet_bytes: f64,
-    start_ns: u64,
+    timeout_rtts: f64,
     /// w, packets.
     window: f64,
     lambda: f64,
-    min_rtt_ms: f64,
-    previous_rtt_ms: f64,
-    /// g.
-    gradient: f64,
-    /// S, packets/ms.
-    smoothed: f64,
-    /// B, packets/ms.
-    bandwidth: f64,
-    delivered: u64,
-    /// (time in ns, packets delivered by then), the latest of each millisecond. Never grows beyond its first capacity.
-    history: VecDeque<(u64, u64)>,
-    bandwidths: WindowedMax<CANDIDATES>,
-    rtts: WindowedMin<CANDIDATES>,
+    model: PathModel,
 }
 
 impl Latte {
-    /// Step 3: remembers what is delivered now, forgets what is too old.
-    fn remember(&mut self, now_ns: u64) {
-        let millisecond = |ns: u64| ns / 1_000_000;
-        if self.history.back().is_some_and(|&(t, _)| millisecond(t) == millisecond(now_ns)) {
-            self.history.pop_back();
-        }
-        self.history.push_back((now_ns, self.delivered));
-        let oldest = millisecond(now_ns).saturating_sub(HISTORY_MS);
-        while self.history.front().is_some_and(|&(t, _)| millisecond(t) < oldest) {
-            self.history.pop_front();
-        }
-    }
-
-    /// Index of the first entry later than `sent_ns`.
-    fn first_after(&self, sent_ns: u64, now_ns: u64) -> usize {
-        let is_older = |at: usize| self.history.get(at).is_some_and(|&(t, _)| t <= sent_ns);
-        // There is at most one entry for each millisecond since then, and exactly one unless ACKs are sparse.
-        let most = (now_ns / 1_000_000).saturating_sub(sent_ns / 1_000_000) as usize + 1;
-        let least = self.history.len().saturating_sub(most);
-        if !is_older(least) {
-            least
-        } else if !is_older(least + 1) {
-            least + 1
-        } else {
-            self.history.partition_point(|&(t, _)| t <= sent_ns)
-        }
-    }
-
-    /// Step 3: delivery rate since the acknowledged packet was sent, packets/ms.
-    fn rate_since(&self, sent_ns: u64, now_ns: u64) -> Option<f64> {
-        let after = self.first_after(sent_ns, now_ns);
-        let before = after.checked_sub(1).and_then(|i| self.history.get(i));
-        let (t0, d0) = before.copied().unwrap_or((self.start_ns, 0));
-        (now_ns > t0).then(|| (self.delivered - d0) as f64 / ((now_ns - t0) as f64 / NS_PER_MS))
-    }
-
     /// Step 4: the window for an RTT of `rtt_ms`.
     fn resize(&mut self, rtt_ms: f64) {
+        let model = &self.model;
         self.lambda = self.fixed_lambda.unwrap_or(if self.window > 10.0 {
             1.6 + 0.4 * 10.0 / self.window
         } else {
             2.0
         });
-        let mut window = self.lambda * self.bandwidth * self.min_rtt_ms;
-        if rtt_ms > self.min_rtt_ms {
-            window *= self.min_rtt_ms / rtt_ms;
+        let mut window = self.lambda * model.bandwidth * model.min_rtt_ms;
+        if rtt_ms > model.min_rtt_ms {
+            window *= model.min_rtt_ms / rtt_ms;
         }
-        if self.gradient_cut && self.gradient > GRADIENT_THRESHOLD {
-            window *= 1.0 - self.gradient;
+        if self.gradient_cut && model.gradient > GRADIENT_THRESHOLD {
+            window *= 1.0 - model.gradient;
         }
-        self.window = window.clamp(MIN_WINDOW_PACKETS, MAX_WINDOW_PACKETS);
+        self.window = bounded(window);
     }
 }
 
 impl Controller for Latte {
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        self.delivered = self.delivered.saturating_add(u64::from(ack.acked_packets));
-        self.remember(ack.now_ns);
-        // The contest's sender never retransmits; elsewhere an ambiguous RTT teaches nothing.
-        if ack.rtt_ns == 0 {
-            return;
+        if let Some(rtt_ms) = self.model.on_ack(ack) {
+            self.resize(rtt_ms);
         }
-        let rtt_ms = ack.rtt_ns as f64 / NS_PER_MS;
-        // Step 1, with the previous minimum.
-        let gradient = (rtt_ms - self.previous_rtt_ms) / self.min_rtt_ms;
-        self.gradient = (1.0 - EWMA_WEIGHT) * self.gradient + EWMA_WEIGHT * gradient;
-        self.previous_rtt_ms = rtt_ms;
-        // Step 2.
-        self.min_rtt_ms = self.rtts.update(ack.now_ns, rtt_ms).unwrap_or(rtt_ms);
-        self.rtts.set_window((MIN_RTT_WINDOW * self.min_rtt_ms * NS_PER_MS) as u64);
-        // Step 3.
-        let sent_ns = ack.now_ns.saturating_sub(ack.rtt_ns);
-        if let Some(rate) = self.rate_since(sent_ns, ack.now_ns) {
-            self.smoothed = (1.0 - EWMA_WEIGHT) * rate + EWMA_WEIGHT * self.smoothed;
-            self.bandwidth = self.bandwidths.update(ack.now_ns, rate).unwrap_or(rate);
-        }
-        // Step 4.
-        self.resize(rtt_ms);
     }
 
     fn on_loss(&mut self, _loss: &Loss) {}
@@ -214,31 +150,28 @@ impl Controller for Latte {
     fn on_rto(&mut self, _timeout: &Timeout) {}
 
     fn on_path_change(&mut self, path: &PathInfo) {
-        self.packet_bytes = packet_size(path);
+        self.model.on_path_change(path);
     }
 
     fn control(&self) -> Control {
-        // Step 5. Deviation: the contest's sender truncates the gap to whole microseconds.
-        let slower = self.smoothed < 0.8 * self.bandwidth;
-        let rate = if slower { self.bandwidth } else { self.smoothed };
+        // Step 5.
+        let PathModel { smoothed, bandwidth, .. } = self.model;
+        let slower = self.paces_at_bandwidth || smoothed < 0.8 * bandwidth;
+        let rate = if slower { bandwidth } else { smoothed };
         // Step 6.
-        let timeout_ms = libm::floor(TIMEOUT_RTTS * self.min_rtt_ms).max(1.0);
-        Control {
-            cwnd_bytes: window_bytes(libm::floor(self.window), self.packet_bytes),
-            pacing_bytes_per_s: pacing_rate(self.packet_bytes * rate * 1e3 / self.gamma),
-            send_quantum_bytes: 0,
-            next_timer_ns: Control::NEVER,
-            timeout_ns: (timeout_ms * NS_PER_MS) as u64,
-        }
+        self.model.control(self.window, rate, self.gamma, self.timeout_rtts)
     }
 
     fn observe(&self, out: &mut [f64]) {
-        out.copy_from_slice(&[self.bandwidth, self.min_rtt_ms, self.gradient, self.lambda]);
+        let model = &self.model;
+        out.copy_from_slice(&[model.bandwidth, model.min_rtt_ms, model.gradient, self.lambda]);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
     use crate::event::AckSample;
 

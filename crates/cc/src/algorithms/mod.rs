@@ -1,14 +1,18 @@
 //! One file per algorithm. A new one is a file here, a line in `ALL`, and nothing else.
 
 mod aimd;
+mod arx;
 mod bbr1;
 mod bic;
 mod cdg;
 mod copa;
 mod ctcp;
 mod cubic;
+mod cycle_gain;
+mod delay_threshold;
 #[cfg(test)]
 mod driver;
+mod exp_penalty;
 mod fast;
 mod fast_at;
 mod hstcp;
@@ -20,11 +24,17 @@ mod ledbat_plus_plus;
 mod loss_based;
 pub mod mpc;
 mod mpc_2020;
+mod path_model;
+mod pid;
 mod reno;
 mod reno_part;
 mod reno_window;
+mod rtt_aimd;
+mod rtt_gradient;
 mod scalable;
 mod sprout;
+mod swift;
+mod timely;
 mod vegas;
 mod veno;
 mod vivace;
@@ -38,6 +48,11 @@ use crate::registry::Spec;
 pub(crate) static ALL: &[&Spec] = &[
     &window::SPEC,
     &aimd::SPEC,
+    &delay_threshold::SPEC,
+    &rtt_aimd::SPEC,
+    &exp_penalty::SPEC,
+    &rtt_gradient::SPEC,
+    &cycle_gain::SPEC,
     &reno::SPEC,
     &cubic::SPEC,
     &bic::SPEC,
@@ -60,7 +75,11 @@ pub(crate) static ALL: &[&Spec] = &[
     &vivace::SPEC,
     &sprout::SPEC,
     &latte::SPEC,
+    &arx::SPEC,
     &mpc_2020::SPEC,
+    &pid::SPEC,
+    &timely::SPEC,
+    &swift::SPEC,
 ];
 
 /// Largest window any algorithm asks for, packets: keeps bytes exact in an `f64`.
