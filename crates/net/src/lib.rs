@@ -12,6 +12,7 @@ mod delivery;
 pub mod link;
 mod loss;
 mod plain;
+pub mod queue;
 pub mod random;
 pub mod ring;
 mod service;

@@ -114,6 +114,8 @@ pub enum Verdict {
 pub enum DropReason {
     /// The buffer was full.
     Buffer,
+    /// The queue's discipline chose it.
+    Managed,
     /// Random loss.
     Random,
     /// The trace is used up (`once`): the packet would never leave.

@@ -22,6 +22,8 @@ pub enum Purpose {
     TraceOutage,
     /// Burst sizes and frame times of a synthetic trace.
     TraceBurst,
+    /// A queue that draws.
+    Queue,
 }
 
 /// An independent stream of random numbers.
