@@ -8,16 +8,19 @@ use std::sync::Arc;
 use crate::buffer::Waiting;
 use crate::delivery::Delivery;
 use crate::loss::Loss;
+use crate::queue::QueueSpec;
 use crate::service::Service;
 use crate::{Picos, Trace};
 
-/// What a directed link is made of.
-#[derive(Clone, Debug, PartialEq)]
+/// What a directed link is made of. By default nothing: no service time, no delay, no limit.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkSpec {
     /// How fast it serves.
     pub capacity: Capacity,
     /// Propagation delay, ps.
     pub delay_ps: Picos,
+    /// Which packet is served next, and which is dropped or marked.
+    pub queue: QueueSpec,
     /// How much may wait.
     pub buffer: Buffer,
     /// Random loss, applied as a packet enters, before the queue.
@@ -29,9 +32,10 @@ pub struct LinkSpec {
 }
 
 /// Capacity of a link.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Capacity {
     /// No service time: a pure delay.
+    #[default]
     Unlimited,
     /// Bits per second, > 0.
     Constant(f64),
@@ -176,6 +180,14 @@ impl LinkSpec {
                 probability("loss.loss_good", loss_good)?;
             }
         }
+        if let Some((key, value, allowed)) = self.queue.fault() {
+            return Err(SpecError { key, value, allowed });
+        }
+        if self.queue != QueueSpec::DropTail && self.buffer.wait_ps.is_some() {
+            let value = self.buffer.wait_ps.unwrap_or_default() as f64;
+            let allowed = "a limit on the wait only with a drop-tail queue";
+            return Err(SpecError { key: "buffer.wait_ps", value, allowed });
+        }
         if let Some(jitter) = self.jitter {
             let good = jitter.max_ps > 0 || jitter.mean_ps == 0;
             in_range("jitter.max_ps", 0.0, "a bound above 0", good)?;
@@ -192,7 +204,7 @@ impl LinkSpec {
     }
 }
 
-/// A directed link in operation.
+/// A directed link with a drop-tail queue in operation.
 #[derive(Clone, Debug)]
 pub struct Link {
     service: Service,
@@ -203,7 +215,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link that has carried nothing. `seed` and `stream` pick its own random streams: one each for loss, jitter and
+    /// A link that has carried nothing. Its queue is drop-tail, whatever the spec says: see [`crate::ServedLink`] for others. `seed` and `stream` pick its own random streams: one each for loss, jitter and
     /// reordering.
     pub fn new(spec: LinkSpec, seed: u64, stream: u64) -> Self {
         Self {
@@ -277,11 +289,7 @@ impl Link {
     /// opportunities with `from` < time <= `to`, so that adjacent intervals add up and a whole period from 0 counts every
     /// line once.
     pub fn offered_bytes(&self, from: Picos, to: Picos) -> Option<f64> {
-        match &self.service {
-            Service::Unlimited => None,
-            Service::Constant(service) => Some(service.offered_bytes(from, to)),
-            Service::Trace(service) => Some(service.offered_bytes(from, to)),
-        }
+        self.service.offered_bytes(from, to)
     }
 
     /// Propagation delay, ps.

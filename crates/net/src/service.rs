@@ -26,6 +26,15 @@ impl Service {
             Capacity::Trace { trace, once } => Self::Trace(TraceService::new(trace, once)),
         }
     }
+
+    /// Bytes that could be served in `(from, to]`; `None` when unlimited.
+    pub(crate) fn offered_bytes(&self, from: Picos, to: Picos) -> Option<f64> {
+        match self {
+            Self::Unlimited => None,
+            Self::Constant(service) => Some(service.offered_bytes(from, to)),
+            Self::Trace(service) => Some(service.offered_bytes(from, to)),
+        }
+    }
 }
 
 /// Service at a constant rate.

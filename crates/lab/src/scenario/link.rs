@@ -272,6 +272,7 @@ impl Direction {
             loss: self.loss,
             jitter,
             reorder: self.reorder,
+            ..LinkSpec::default()
         })
     }
 }

@@ -16,14 +16,7 @@ pub const MS: Picos = PS_PER_S / 1000;
 
 /// A pure delay.
 pub fn delay(ms: f64) -> LinkSpec {
-    LinkSpec {
-        capacity: Capacity::Unlimited,
-        delay_ps: (ms * MS as f64) as Picos,
-        buffer: Buffer::default(),
-        loss: None,
-        jitter: None,
-        reorder: None,
-    }
+    LinkSpec { delay_ps: (ms * MS as f64) as Picos, ..LinkSpec::default() }
 }
 
 /// A link of `bps` with a one-way delay and a buffer in packets.
