@@ -3,12 +3,13 @@
 //! In: packets with their arrival times, non-decreasing. Out: a [`Verdict`] for each, at once. A packet passes random
 //! loss, then the test of the buffer, then service, then propagation with jitter and reordering.
 
+use std::ops::{AddAssign, SubAssign};
 use std::sync::Arc;
 
 use crate::buffer::Waiting;
 use crate::delivery::Delivery;
 use crate::loss::Loss;
-use crate::queue::QueueSpec;
+use crate::queue::{QueueSpec, Queued};
 use crate::service::Service;
 use crate::{Picos, Trace};
 
@@ -145,6 +146,20 @@ pub struct SpecError {
     pub value: f64,
     /// What it may be.
     pub allowed: &'static str,
+}
+
+impl<T> AddAssign<&Queued<T>> for Backlog {
+    fn add_assign(&mut self, packet: &Queued<T>) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.tag.bytes);
+    }
+}
+
+impl<T> SubAssign<&Queued<T>> for Backlog {
+    fn sub_assign(&mut self, packet: &Queued<T>) {
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.tag.bytes);
+    }
 }
 
 impl LinkSpec {

@@ -5,12 +5,12 @@
 //!
 //! Within a moment, services come before arrivals: what arrives as the transmitter becomes free was not there to be chosen.
 
-use crate::Picos;
 use crate::delivery::Delivery;
 use crate::link::{Backlog, Capacity, DropReason, LinkSpec};
 use crate::loss::Loss;
 use crate::queue::{Dropped, Limit, Next, Place, Queue, Queued, Tag};
 use crate::service::Service;
+use crate::{PS_PER_S, Picos};
 
 /// A packet that has left the queue.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +31,8 @@ pub struct ServedLink<T> {
     loss: Option<Box<Loss>>,
     /// When the transmitter asks the queue next.
     due: Picos,
+    /// Rate that the queue holds to, bit/s.
+    shaped_bps: Option<f64>,
     /// The trace is used up: nothing leaves any more.
     exhausted: bool,
     dropped: Dropped<T>,
@@ -50,6 +52,7 @@ impl<T: Send + 'static> ServedLink<T> {
             delivery: Delivery::new(spec.delay_ps, spec.jitter, spec.reorder, seed, stream),
             loss: spec.loss.map(|model| Box::new(Loss::new(model, seed, stream))),
             due: Self::NEVER,
+            shaped_bps: spec.queue.rate_bps(),
             exhausted: false,
             dropped: Vec::new(),
         }
@@ -108,9 +111,14 @@ impl<T: Send + 'static> ServedLink<T> {
         self.queue.backlog()
     }
 
-    /// As [`crate::Link::offered_bytes`].
+    /// As [`crate::Link::offered_bytes`]; of a queue that shapes, what its rate would have let through, if that is less.
     pub fn offered_bytes(&self, from: Picos, to: Picos) -> Option<f64> {
-        self.service.offered_bytes(from, to)
+        let seconds = to.saturating_sub(from) as f64 / PS_PER_S as f64;
+        let shaped = self.shaped_bps.map(|rate_bps| seconds * rate_bps / 8.0);
+        match (self.service.offered_bytes(from, to), shaped) {
+            (Some(served), Some(shaped)) => Some(served.min(shaped)),
+            (served, shaped) => served.or(shaped),
+        }
     }
 
     /// The packet's service begins at `now`; `None` if a trace ends in the middle of it.

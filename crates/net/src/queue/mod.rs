@@ -8,17 +8,26 @@
 
 mod codel;
 mod fifo;
+mod fq;
+mod fq_codel;
+mod htb;
 mod pie;
 mod red;
+mod rounds;
 mod step;
+mod token_bucket;
 
 use crate::link::{Backlog, DropReason};
 use crate::random::{Purpose, RandomStream};
 use crate::{PS_PER_S, Picos};
 
 pub use codel::CodelSpec;
+pub use fq::FqSpec;
+pub use fq_codel::FqCodelSpec;
+pub use htb::{ClassSpec, HtbSpec};
 pub use pie::PieSpec;
 pub use red::RedSpec;
+pub use token_bucket::TokenBucketSpec;
 
 /// The ECN field of the IP header (RFC 3168 §5, RFC 9331 §2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,6 +146,14 @@ pub enum QueueSpec {
     Codel(CodelSpec),
     /// Proportional integral controller enhanced.
     Pie(PieSpec),
+    /// Fair queueing with pacing per flow.
+    Fq(FqSpec),
+    /// Fair queueing with controlled delay.
+    FqCodel(FqCodelSpec),
+    /// A rate with bursts, in front of another queue.
+    TokenBucket(TokenBucketSpec),
+    /// Classes with rates of their own that lend each other what they do not use.
+    Htb(HtbSpec),
 }
 
 /// What a queue is made for.
@@ -176,6 +193,19 @@ impl QueueSpec {
             Self::Red(spec) => Box::new(red::Red::new(spec, place)),
             Self::Codel(spec) => Box::new(codel::Codel::new(spec, place.limit)),
             Self::Pie(spec) => Box::new(pie::Pie::new(spec, place)),
+            Self::Fq(spec) => Box::new(fq::Fq::new(spec, place.limit)),
+            Self::FqCodel(spec) => Box::new(fq_codel::FqCodel::new(spec, place)),
+            Self::TokenBucket(spec) => Box::new(token_bucket::TokenBucket::new(spec, place)),
+            Self::Htb(spec) => Box::new(htb::Htb::new(spec, place)),
+        }
+    }
+
+    /// The rate that the queue itself holds to, bit/s, if it has one.
+    pub fn rate_bps(&self) -> Option<f64> {
+        match self {
+            Self::TokenBucket(spec) => Some(spec.rate_bps),
+            Self::Htb(spec) => Some(spec.rate_bps),
+            _ => None,
         }
     }
 
@@ -186,6 +216,10 @@ impl QueueSpec {
             Self::Red(spec) => spec.fault(),
             Self::Codel(spec) => spec.fault(),
             Self::Pie(spec) => spec.fault(),
+            Self::Fq(spec) => spec.fault(),
+            Self::FqCodel(spec) => spec.fault(),
+            Self::TokenBucket(spec) => spec.fault(),
+            Self::Htb(spec) => spec.fault(),
         }
     }
 }
