@@ -6,7 +6,9 @@
 //!
 //! A drop-tail queue in front of a link needs none of this: see [`crate::Link`], where it is a formula.
 
+mod cake;
 mod codel;
+mod dualpi2;
 mod fifo;
 mod fq;
 mod fq_codel;
@@ -21,7 +23,9 @@ use crate::link::{Backlog, DropReason};
 use crate::random::{Purpose, RandomStream};
 use crate::{PS_PER_S, Picos};
 
+pub use cake::CakeSpec;
 pub use codel::CodelSpec;
+pub use dualpi2::DualPi2Spec;
 pub use fq::FqSpec;
 pub use fq_codel::FqCodelSpec;
 pub use htb::{ClassSpec, HtbSpec};
@@ -150,6 +154,10 @@ pub enum QueueSpec {
     Fq(FqSpec),
     /// Fair queueing with controlled delay.
     FqCodel(FqCodelSpec),
+    /// Fair to hosts and flows, with tins and COBALT.
+    Cake(CakeSpec),
+    /// Low latency beside classic traffic.
+    DualPi2(DualPi2Spec),
     /// A rate with bursts, in front of another queue.
     TokenBucket(TokenBucketSpec),
     /// Classes with rates of their own that lend each other what they do not use.
@@ -195,6 +203,8 @@ impl QueueSpec {
             Self::Pie(spec) => Box::new(pie::Pie::new(spec, place)),
             Self::Fq(spec) => Box::new(fq::Fq::new(spec, place.limit)),
             Self::FqCodel(spec) => Box::new(fq_codel::FqCodel::new(spec, place)),
+            Self::Cake(spec) => Box::new(cake::Cake::new(spec, place)),
+            Self::DualPi2(spec) => Box::new(dualpi2::DualPi2::new(spec, place.limit)),
             Self::TokenBucket(spec) => Box::new(token_bucket::TokenBucket::new(spec, place)),
             Self::Htb(spec) => Box::new(htb::Htb::new(spec, place)),
         }
@@ -218,6 +228,8 @@ impl QueueSpec {
             Self::Pie(spec) => spec.fault(),
             Self::Fq(spec) => spec.fault(),
             Self::FqCodel(spec) => spec.fault(),
+            Self::Cake(spec) => spec.fault(),
+            Self::DualPi2(spec) => spec.fault(),
             Self::TokenBucket(spec) => spec.fault(),
             Self::Htb(spec) => spec.fault(),
         }
