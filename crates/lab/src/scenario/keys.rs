@@ -5,6 +5,7 @@
 use paceline_net::{PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 
 use super::quantity::{self, BYTES, RATE, TIME, names, show, show_bytes, show_time};
+use super::queue::QUEUES;
 
 /// A table of the file: its keys and which of them exclude each other.
 #[derive(Debug)]
@@ -45,6 +46,10 @@ pub(crate) enum Kind {
     Whole {
         min: i64,
         max: i64,
+    },
+    Number {
+        min: f64,
+        max: f64,
     },
     Probability {
         max: f64,
@@ -160,6 +165,7 @@ impl Kind {
             Self::Text => format!("text of 1 to {MAX_TEXT} characters, none a control character"),
             Self::Bool => "true, false".into(),
             Self::Whole { min, max } => format!("a whole number, {min} to {max}"),
+            Self::Number { min, max } => format!("a number, {min} to {max}"),
             Self::Probability { max } => {
                 format!("0% to {}%, or a number 0 to {max}", show_percent(*max))
             }
@@ -226,7 +232,7 @@ pub(crate) const MAX_FLOWS: i64 = 1_000_000;
 /// Most samples in a time series.
 pub(crate) const MAX_SAMPLES: u64 = 10_000_000;
 
-const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
+pub(super) const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
     Key { name, kind, absent, doc }
 }
 
@@ -362,8 +368,12 @@ const BUFFER: Key = key(
      back) of the flows that cross the link and the mean rate of a trace. A time limits the wait. Unlimited where the \
      rate is.",
 );
-const QUEUE: Key =
-    key("queue", Kind::Variants(&QUEUES), Default("droptail"), "What decides who is dropped.");
+const QUEUE: Key = key(
+    "queue",
+    Kind::Variants(&QUEUES),
+    Default("droptail"),
+    "Which packet goes next, and which is dropped or marked.",
+);
 const LOSS: Key = key(
     "loss",
     Kind::ProbabilityOr { max: 0.99, or: &LOSSES },
@@ -437,7 +447,7 @@ pub(crate) static LINKS: Table = Table {
         key(
             "reverse",
             Kind::Table(&REVERSE),
-            Rule("same rate, delay and buffer, no impairments"),
+            Rule("same rate, delay, buffer and queue, no impairments"),
             "The direction from `to` to `from`; what it does not say is as in the other direction, impairments apart.",
         ),
     ],
@@ -459,6 +469,12 @@ pub(crate) static REVERSE: Table = Table {
             Rule("1 BDP where this table gives a rate or a trace, otherwise see `reverse`"),
             "How much may wait.",
         ),
+        key(
+            "queue",
+            Kind::Variants(&QUEUES),
+            Rule("droptail where this table gives a rate or a trace, otherwise see `reverse`"),
+            "Which packet goes next, and which is dropped or marked.",
+        ),
         LOSS,
         JITTER,
         REORDER,
@@ -466,25 +482,7 @@ pub(crate) static REVERSE: Table = Table {
     exclusive: &[("rate", "trace"), ("rate", "once")],
 };
 
-static EMPTY: Table = Table { name: "", doc: "", keys: &[], exclusive: &[] };
-static QUEUES: Variants = Variants {
-    name: "queue",
-    list: &[Variant { name: "droptail", table: &EMPTY }],
-    unavailable: &[
-        ("codel", AQM),
-        ("fq_codel", AQM),
-        ("fq", AQM),
-        ("cobalt", AQM),
-        ("cake", AQM),
-        ("pie", AQM),
-        ("dualpi2", AQM),
-        ("red", AQM),
-        ("drophead", AQM),
-    ],
-    bare: true,
-};
-const AQM: &str = "is not available yet";
-
+pub(super) static EMPTY: Table = Table { name: "", doc: "", keys: &[], exclusive: &[] };
 static LOSSES: Variants = Variants {
     name: "loss",
     list: &[

@@ -34,6 +34,7 @@ mod keys;
 mod link;
 mod network;
 mod quantity;
+mod queue;
 mod reader;
 mod routing;
 mod schema;

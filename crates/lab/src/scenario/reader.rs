@@ -176,6 +176,14 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// A number.
+    pub fn number(&self, name: &str) -> Result<Option<f64>, ScenarioError> {
+        self.read(name, |node, kind| match *kind {
+            Kind::Number { min, max } => quantity::number(node, min, max, kind),
+            _ => Err(quantity::out_of_range(kind)),
+        })
+    }
+
     /// A duration, ps; "exact" rules and the like are the caller's.
     pub fn time(&self, name: &str) -> Result<Option<Picos>, ScenarioError> {
         let value = self.read(name, |node, kind| match (*kind, &node.value) {
