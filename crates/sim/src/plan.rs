@@ -2,6 +2,7 @@
 //! units, defaults and files are `lab`'s business.
 
 use paceline_cc::{Controller, Field, Needs, PathInfo};
+use paceline_net::queue::Tag;
 use paceline_net::{LinkSpec, Picos};
 
 /// A whole run.
@@ -58,6 +59,8 @@ pub struct FlowPlan {
     pub cap_bytes_per_s: Option<u64>,
     /// Sizes of the packets.
     pub packets: PacketSizes,
+    /// What queues may know of its data packets; size and flow are filled in.
+    pub tag: Tag,
 }
 
 /// Makes a flow's controller from what is known of its path.

@@ -111,7 +111,7 @@ pub(crate) struct Variants {
     pub list: &'static [Variant],
     /// Known words that nothing stands behind yet, and why.
     pub unavailable: &'static [(&'static str, &'static str)],
-    /// Whether the word alone will do. Keys with such variants have a default, which a table without `kind` takes.
+    /// Whether the word alone will do. A table without `kind` then takes the first, which is the default of a key that has one.
     pub bare: bool,
 }
 
@@ -666,11 +666,33 @@ pub(crate) static FLOW: Table = Table {
             Rule("that of the links"),
             "Base RTT of this flow. What the links lack is added on the sender's side: half before the first link, half after the ACKs' last.",
         ),
+        key(
+            "ecn",
+            Kind::Variants(&ECNS),
+            Rule("what the controller reacts to; off for one that does not react to marks"),
+            "ECN field of the data packets: off, ect0, or ect1 for scalable controllers.",
+        ),
+        key(
+            "class",
+            Kind::Whole { min: 0, max: 65_535 },
+            Default("0"),
+            "Class of the flow, for the queues `htb` and `cake`.",
+        ),
         key("from", Kind::Text, Rule("required with `[[links]]`"), "Node of the sender."),
         key("to", Kind::Text, Rule("required with `[[links]]`"), "Node of the receiver."),
         key("stack", Kind::Variants(&STACKS), Default("tcp"), "The endpoint."),
     ],
     exclusive: &[],
+};
+static ECNS: Variants = Variants {
+    name: "ecn",
+    list: &[
+        Variant { name: "off", table: &EMPTY },
+        Variant { name: "ect0", table: &EMPTY },
+        Variant { name: "ect1", table: &EMPTY },
+    ],
+    unavailable: &[],
+    bare: true,
 };
 static STACKS: Variants = Variants {
     name: "stack",

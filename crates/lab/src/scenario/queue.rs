@@ -10,7 +10,7 @@ use paceline_net::{PS_PER_S, PS_PER_US, Picos};
 use super::error::ScenarioError;
 use super::keys::Absent::{Default, Required, Rule};
 use super::keys::{EMPTY, Key, Kind, Table, Variant, Variants, key};
-use super::reader::{Reader, nothing};
+use super::reader::Reader;
 
 const TIME: Kind = Kind::Time { min: PS_PER_US, max: 1000 * PS_PER_S };
 const SOME_TIME: Kind = Kind::Time { min: 0, max: 1000 * PS_PER_S };
@@ -284,7 +284,7 @@ static CLASS: Table = Table {
 
 /// The queue that `reader`'s table describes.
 pub(crate) fn read(reader: &Reader<'_>) -> Result<QueueSpec, ScenarioError> {
-    let bare = nothing();
+    let bare = reader.nothing_at("queue");
     let Some((kind, table)) = reader.variant("queue", &bare)? else {
         return Ok(QueueSpec::DropTail);
     };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline_cc::{Controller, Needs, PathInfo, registry};
+use paceline_net::queue::Tag;
 use paceline_net::{Buffer, Capacity, LinkSpec, PS_PER_S, Picos, Trace};
 use paceline_sim::{
     ControllerFactory, FlowPlan, NamedLink, Outcome, PacketSizes, Plan, Stack, TcpOptions, run,
@@ -59,6 +60,7 @@ pub fn tcp(controller: ControllerFactory) -> FlowPlan {
         size_bytes: None,
         cap_bytes_per_s: None,
         packets: PacketSizes { data_bytes: 1500, header_bytes: 52, ack_bytes: 52 },
+        tag: Tag::default(),
     }
 }
 
