@@ -208,7 +208,7 @@ fn keys() {
         (
             BUFFER,
             "colour = \"red\"",
-            "bad.toml:6: link.colour = \"red\": unknown key; allowed: rate, trace, once, delay, rtt, buffer, queue, loss, noise, jitter, reorder, reverse",
+            "bad.toml:6: link.colour = \"red\": unknown key; allowed: rate, steps, trace, once, delay, rtt, buffer, queue, loss, noise, jitter, reorder, reverse",
         ),
         (
             DURATION,
@@ -315,6 +315,11 @@ fn keys() {
 #[test]
 fn impairments_and_queues() {
     check(&[
+        (
+            BUFFER,
+            "steps = [{ at = \"5 s\", rate = \"1 Mbit/s\" }, { at = \"5 s\", rate = \"2 Mbit/s\" }]",
+            "bad.toml:6: link.steps.1.at = \"5 s\": not after the step before; allowed: after 5 s",
+        ),
         (
             BUFFER,
             "queue = \"step\"",

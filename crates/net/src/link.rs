@@ -40,6 +40,8 @@ pub enum Capacity {
     Unlimited,
     /// Bits per second, > 0.
     Constant(f64),
+    /// A rate that changes: bits per second, each from a time on, the first from 0. Times ascend.
+    Steps(Arc<[(Picos, f64)]>),
     /// Opportunities of 1504 bytes; with `once` the link is dead after the last one, otherwise the trace repeats.
     Trace {
         /// The opportunities.
@@ -182,6 +184,15 @@ impl LinkSpec {
             let good = rate.is_finite() && rate > 0.0;
             in_range("capacity", rate, "a positive rate in bit/s", good)?;
         }
+        if let Capacity::Steps(steps) = &self.capacity {
+            let good = |rate: &f64| rate.is_finite() && *rate > 0.0;
+            let bad = steps.iter().map(|(_, rate)| *rate).find(|rate| !good(rate));
+            in_range("capacity", bad.unwrap_or(1.0), "a positive rate in bit/s", bad.is_none())?;
+            let ascend = steps.first().is_some_and(|first| first.0 == 0)
+                && steps.windows(2).all(|pair| pair[0].0 < pair[1].0);
+            let count = steps.len() as f64;
+            in_range("capacity.steps", count, "times that ascend from 0", ascend)?;
+        }
         match self.loss {
             None => {}
             Some(LossModel::Bernoulli(p)) => probability("loss", p)?,
@@ -268,6 +279,16 @@ impl Link {
         let departs = match &mut self.service {
             Service::Unlimited => now,
             Service::Constant(service) => {
+                let start = service.start(now);
+                if start > now {
+                    if !self.waiting.has_room(now, start, bytes) {
+                        return Verdict::Drop(DropReason::Buffer);
+                    }
+                    self.waiting.push(start, bytes);
+                }
+                service.serve(now, bytes)
+            }
+            Service::Steps(service) => {
                 let start = service.start(now);
                 if start > now {
                     if !self.waiting.has_room(now, start, bytes) {

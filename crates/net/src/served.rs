@@ -127,6 +127,7 @@ impl<T: Send + 'static> ServedLink<T> {
         let departs = match &mut self.service {
             Service::Unlimited => Some(now),
             Service::Constant(service) => Some(service.serve(now, bytes)),
+            Service::Steps(service) => Some(service.serve(now, bytes)),
             Service::Trace(service) => service.serve(bytes),
         };
         let Some(departs) = departs else {
@@ -159,16 +160,18 @@ impl<T: Send + 'static> ServedLink<T> {
         match &mut self.service {
             Service::Unlimited => Some(now),
             Service::Constant(service) => Some(service.start(now)),
+            Service::Steps(service) => Some(service.start(now)),
             Service::Trace(service) => service.start(now),
         }
     }
 }
 
-/// Capacity in the long run, bit/s; infinite when unlimited.
+/// Capacity in the long run, bit/s: of one that changes, the first; infinite when unlimited.
 fn mean_rate_bps(capacity: &Capacity) -> f64 {
     match capacity {
         Capacity::Unlimited => f64::INFINITY,
         Capacity::Constant(rate_bps) => *rate_bps,
+        Capacity::Steps(steps) => steps.first().map_or(f64::INFINITY, |first| first.1),
         Capacity::Trace { trace, .. } => trace.mean_bps(),
     }
 }
@@ -221,6 +224,8 @@ mod tests {
         prop_oneof![
             Just(Capacity::Unlimited),
             (1e5f64..1e9).prop_map(Capacity::Constant),
+            (1e5f64..1e8, 1e5f64..1e8, 1u64..50)
+                .prop_map(|(a, b, ms)| { Capacity::Steps([(0, a), (ms * PS_PER_MS, b)].into()) }),
             (trace, any::<bool>()).prop_map(|(trace, once)| Capacity::Trace { trace, once }),
         ]
     }

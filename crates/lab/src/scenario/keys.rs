@@ -342,6 +342,12 @@ const LINK_TRACE: Key = key(
     "Capacity over time as delivery opportunities of 1504 bytes. A path is relative to the scenario file, one given with \
      `--set` to the current directory. `synth:NAME` is generated from the run's seed, `synth:NAME:SEED` from that one, as long as the run.",
 );
+const STEPS: Key = key(
+    "steps",
+    Kind::Tables(&STEP),
+    Rule("the rate stays"),
+    "Changes of the `rate`, in the order of their times. 1 BDP is that of the first rate.",
+);
 const ONCE: Key = key(
     "once",
     Kind::Bool,
@@ -405,6 +411,7 @@ pub(crate) static LINK: Table = Table {
     doc: "The bottleneck, recorded as `bottleneck`; its ACK direction is `bottleneck-reverse`.",
     keys: &[
         LINK_RATE,
+        STEPS,
         LINK_TRACE,
         ONCE,
         LINK_DELAY,
@@ -422,7 +429,7 @@ pub(crate) static LINK: Table = Table {
             "The ACK direction.",
         ),
     ],
-    exclusive: &[("rate", "trace"), ("rate", "once"), ("delay", "rtt")],
+    exclusive: &[("rate", "trace"), ("steps", "trace"), ("rate", "once"), ("delay", "rtt")],
 };
 
 /// `[[links]]`.
@@ -434,6 +441,7 @@ pub(crate) static LINKS: Table = Table {
         key("from", Kind::Text, Required, "Node at one end."),
         key("to", Kind::Text, Required, "Node at the other end."),
         LINK_RATE,
+        STEPS,
         LINK_TRACE,
         ONCE,
         LINK_DELAY,
@@ -451,7 +459,7 @@ pub(crate) static LINKS: Table = Table {
             "The direction from `to` to `from`; what it does not say is as in the other direction, impairments apart.",
         ),
     ],
-    exclusive: &[("rate", "trace"), ("rate", "once"), ("delay", "rtt")],
+    exclusive: &[("rate", "trace"), ("steps", "trace"), ("rate", "once"), ("delay", "rtt")],
 };
 
 /// `reverse`.
@@ -460,6 +468,7 @@ pub(crate) static REVERSE: Table = Table {
     doc: "The other direction of a link.",
     keys: &[
         key("rate", RATE_RANGE, Rule("see `reverse`"), "Capacity."),
+        STEPS,
         key("trace", Kind::Trace, Rule("see `reverse`"), "Capacity over time, as in a link."),
         ONCE,
         key("delay", DELAY, Rule("that of the other direction"), "Propagation delay."),
@@ -479,7 +488,17 @@ pub(crate) static REVERSE: Table = Table {
         JITTER,
         REORDER,
     ],
-    exclusive: &[("rate", "trace"), ("rate", "once")],
+    exclusive: &[("rate", "trace"), ("steps", "trace"), ("rate", "once")],
+};
+
+static STEP: Table = Table {
+    name: "steps",
+    doc: "A change of a link's rate.",
+    keys: &[
+        key("at", Kind::Time { min: PS_PER_US, max: 30 * DAY }, Required, "When."),
+        key("rate", Kind::Rate { min: 1.0, max: 1e14 }, Required, "Capacity from then on."),
+    ],
+    exclusive: &[],
 };
 
 pub(super) static EMPTY: Table = Table { name: "", doc: "", keys: &[], exclusive: &[] };

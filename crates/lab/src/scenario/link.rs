@@ -1,6 +1,8 @@
 //! `[link]`, `[[links]]` and `reverse`: from tables to the two directions of a link, and from there to the link crate's types
 //! once the base RTT is known.
 
+use std::sync::Arc;
+
 use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, Picos, QueueSpec, Reorder};
 
 use super::error::{Fault, Locus, ScenarioError};
@@ -28,7 +30,12 @@ pub(crate) struct Direction {
 pub(crate) enum CapacitySource {
     Unlimited,
     Constant(f64),
-    Trace { source: TraceSource, once: bool },
+    /// A rate from each time on, the first from 0.
+    Steps(Arc<[(Picos, f64)]>),
+    Trace {
+        source: TraceSource,
+        once: bool,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -119,10 +126,29 @@ fn capacity(reader: &Reader<'_>) -> Result<Option<CapacitySource>, ScenarioError
     if once {
         return Err(reader.error("once", "without a `trace`", "allowed: only beside `trace`"));
     }
-    Ok(reader.rate("rate")?.map(|rate| match rate {
-        Some(bps) => CapacitySource::Constant(bps),
-        None => CapacitySource::Unlimited,
-    }))
+    let steps = reader.tables("steps")?;
+    let rate = reader.rate("rate")?;
+    if steps.is_empty() {
+        return Ok(rate.map(|rate| match rate {
+            Some(bps) => CapacitySource::Constant(bps),
+            None => CapacitySource::Unlimited,
+        }));
+    }
+    let Some(Some(first)) = rate else {
+        let what = "without a `rate` to change";
+        return Err(reader.error("steps", what, "allowed: only beside a `rate` that is limited"));
+    };
+    let mut rates = vec![(0, first)];
+    for step in steps {
+        let (at, (before, _)) = (step.time_always("at")?, rates[rates.len() - 1]);
+        if at <= before {
+            let hint = format!("allowed: after {}", show_time(before as f64));
+            return Err(step.error("at", "not after the step before", hint));
+        }
+        let missing = || step.error("rate", "missing", "");
+        rates.push((at, step.rate("rate")?.flatten().ok_or_else(missing)?));
+    }
+    Ok(Some(CapacitySource::Steps(rates.into())))
 }
 
 /// The buffer given, or 1 BDP; nothing queues where the rate is unlimited.
@@ -254,10 +280,11 @@ impl Direction {
         matches!(source, TraceSource::Synth { .. })
     }
 
-    /// Constant rate, bit/s.
+    /// Rate, bit/s; the first of several.
     pub fn rate_bps(&self) -> Option<f64> {
         match self.capacity {
             CapacitySource::Constant(bps) => Some(bps),
+            CapacitySource::Steps(ref steps) => steps.first().map(|step| step.1),
             _ => None,
         }
     }
@@ -268,6 +295,9 @@ impl Direction {
         let (capacity, bps) = match &self.capacity {
             CapacitySource::Unlimited => (Capacity::Unlimited, f64::INFINITY),
             CapacitySource::Constant(bps) => (Capacity::Constant(*bps), *bps),
+            CapacitySource::Steps(steps) => {
+                (Capacity::Steps(steps.clone()), steps.first().map_or(0.0, |step| step.1))
+            }
             CapacitySource::Trace { source, once } => {
                 let trace = source.resolve(run.seed, run.duration_ps);
                 let trace = trace.map_err(|fault| self.trace_at.blame(fault))?;
