@@ -83,15 +83,31 @@ impl DatagramSender {
         self.transfer.is_complete(self.acked_to)
     }
 
-    /// An ACK reaches the host. The ideal one handles it now, any other in [`Self::poll_send`] when it gets to it.
+    /// An ACK reaches the host. The ideal one handles it now, any other in [`Self::poll_send`] when it gets to it. Whether
+    /// there is need to poll.
     #[inline]
-    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) {
-        if self.is_ideal {
-            self.quiet_since = now;
-            self.handle_ack(now, packet, meter);
-        } else {
+    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) -> bool {
+        if !self.is_ideal {
             self.inbox.push_back((now, *packet));
+            return true;
         }
+        self.quiet_since = now;
+        self.handle_ack(now, packet, meter);
+        !self.still_waits_for_pacer(now)
+    }
+
+    /// Whether a poll of the ideal host would find what the last one has found: the pacer holds the next packet back, for as
+    /// long as it did, and nothing else is due before. Most ACKs of a paced flow come while it waits so.
+    #[inline]
+    fn still_waits_for_pacer(&self, now: Picos) -> bool {
+        let departure = self.host.departure();
+        self.waits_for_pacer
+            && departure > now
+            && departure == self.deadline
+            && departure <= self.host.timer()
+            && self.host.window_allows(self.in_flight())
+            && self.transfer.offers(self.sendings.next(), now)
+            && self.timeout_before(departure).is_none()
     }
 
     #[inline]
