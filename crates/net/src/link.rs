@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::buffer::Waiting;
 use crate::delivery::Delivery;
 use crate::loss::Loss;
-use crate::service::Service;
+use crate::service::{Service, TraceService};
 use crate::{Picos, Trace};
 
 /// What a directed link is made of.
@@ -248,19 +248,10 @@ impl Link {
                 }
                 service.serve(now, bytes)
             }
-            Service::Trace(service) => {
-                let Some(start) = service.start(now) else {
-                    return Verdict::Drop(DropReason::Exhausted);
-                };
-                if !self.waiting.has_room(now, start, bytes) {
-                    return Verdict::Drop(DropReason::Buffer);
-                }
-                let Some(departs) = service.serve(bytes) else {
-                    return Verdict::Drop(DropReason::Exhausted);
-                };
-                self.waiting.push(start, bytes);
-                departs
-            }
+            Service::Trace(service) => match pass_trace(service, &mut self.waiting, now, bytes) {
+                Ok(departs) => departs,
+                Err(reason) => return Verdict::Drop(reason),
+            },
         };
         let arrives = self.delivery.arrival(departs).max(now.saturating_add(1));
         Verdict::Pass { departs, arrives }
@@ -286,4 +277,21 @@ impl Link {
     pub fn delay_ps(&self) -> Picos {
         self.delivery.delay_ps()
     }
+}
+
+/// When a packet leaves a trace link. Apart, so that other links do not pay for the registers it takes.
+#[inline(never)]
+fn pass_trace(
+    service: &mut TraceService,
+    waiting: &mut Waiting,
+    now: Picos,
+    bytes: u32,
+) -> Result<Picos, DropReason> {
+    let start = service.start(now).ok_or(DropReason::Exhausted)?;
+    if !waiting.has_room(now, start, bytes) {
+        return Err(DropReason::Buffer);
+    }
+    let departs = service.serve(bytes).ok_or(DropReason::Exhausted)?;
+    waiting.push(start, bytes);
+    Ok(departs)
 }

@@ -14,8 +14,12 @@ use crate::host::{AckFacts, Host};
 use crate::meter::RttMeter;
 use crate::packet::{Packet, expand};
 use crate::plan::DatagramOptions;
+use crate::prefetch::prefetch;
 use crate::transfer::Transfer;
 use paceline_net::ring::SeqRing;
+
+/// How many packets ahead to ask for a stamp: windows are megabytes, and each flow's ACKs and sendings a stream of their own.
+const AHEAD: u64 = 4;
 
 /// Stamps kept of packets below the highest acknowledged, so that a reordered ACK still gives an RTT sample.
 const LATE_ACKS: u64 = 64;
@@ -174,6 +178,7 @@ impl DatagramSender {
         let seq = expand(self.sendings.next(), packet.seq());
         self.expiries = 0;
         let Some(stamp) = self.sendings.get(seq).copied() else { return };
+        self.sendings.slot_of(seq + AHEAD).into_iter().for_each(prefetch);
         let prior_in_flight = self.in_flight();
         let limited = seq < self.limited_until;
         self.acked_to = self.acked_to.max(seq + 1);
@@ -242,6 +247,7 @@ impl DatagramSender {
         }
         let stamp = self.host.on_send(now, bytes, in_flight, false);
         self.sendings.push(stamp);
+        self.sendings.slot_of(seq + AHEAD).into_iter().for_each(prefetch);
         packet
     }
 

@@ -65,8 +65,9 @@ impl Tournament {
         let mut below: &[u32] = &[];
         for Level { times, winners } in &mut self.levels {
             let (slot, group) = (at % GROUP, at / GROUP);
-            times[group][slot] = first.time;
-            let (entry, time) = least(&times[group]);
+            let entries = &mut times[group];
+            entries[slot] = first.time;
+            let (entry, time) = least(entries);
             let entry = group * GROUP + entry;
             let winner = if below.is_empty() { entry as u32 } else { below[entry] };
             let same = winners[group] == winner && winner != place;
