@@ -10,7 +10,7 @@ use crate::buffer::Waiting;
 use crate::delivery::Delivery;
 use crate::loss::Loss;
 use crate::queue::{QueueSpec, Queued};
-use crate::service::Service;
+use crate::service::{Service, StepService, TraceService};
 use crate::{Picos, Trace};
 
 /// What a directed link is made of. By default nothing: no service time, no delay, no limit.
@@ -288,29 +288,14 @@ impl Link {
                 }
                 service.serve(now, bytes)
             }
-            Service::Steps(service) => {
-                let start = service.start(now);
-                if start > now {
-                    if !self.waiting.has_room(now, start, bytes) {
-                        return Verdict::Drop(DropReason::Buffer);
-                    }
-                    self.waiting.push(start, bytes);
-                }
-                service.serve(now, bytes)
-            }
-            Service::Trace(service) => {
-                let Some(start) = service.start(now) else {
-                    return Verdict::Drop(DropReason::Exhausted);
-                };
-                if !self.waiting.has_room(now, start, bytes) {
-                    return Verdict::Drop(DropReason::Buffer);
-                }
-                let Some(departs) = service.serve(bytes) else {
-                    return Verdict::Drop(DropReason::Exhausted);
-                };
-                self.waiting.push(start, bytes);
-                departs
-            }
+            Service::Steps(service) => match pass_steps(service, &mut self.waiting, now, bytes) {
+                Ok(departs) => departs,
+                Err(reason) => return Verdict::Drop(reason),
+            },
+            Service::Trace(service) => match pass_trace(service, &mut self.waiting, now, bytes) {
+                Ok(departs) => departs,
+                Err(reason) => return Verdict::Drop(reason),
+            },
         };
         let arrives = self.delivery.arrival(departs).max(now.saturating_add(1));
         Verdict::Pass { departs, arrives }
@@ -332,4 +317,39 @@ impl Link {
     pub fn delay_ps(&self) -> Picos {
         self.delivery.delay_ps()
     }
+}
+
+/// When a packet leaves a link whose rate changes. Apart, as [`pass_trace`].
+#[inline(never)]
+fn pass_steps(
+    service: &mut StepService,
+    waiting: &mut Waiting,
+    now: Picos,
+    bytes: u32,
+) -> Result<Picos, DropReason> {
+    let start = service.start(now);
+    if start > now {
+        if !waiting.has_room(now, start, bytes) {
+            return Err(DropReason::Buffer);
+        }
+        waiting.push(start, bytes);
+    }
+    Ok(service.serve(now, bytes))
+}
+
+/// When a packet leaves a trace link. Apart, so that other links do not pay for the registers it takes.
+#[inline(never)]
+fn pass_trace(
+    service: &mut TraceService,
+    waiting: &mut Waiting,
+    now: Picos,
+    bytes: u32,
+) -> Result<Picos, DropReason> {
+    let start = service.start(now).ok_or(DropReason::Exhausted)?;
+    if !waiting.has_room(now, start, bytes) {
+        return Err(DropReason::Buffer);
+    }
+    let departs = service.serve(bytes).ok_or(DropReason::Exhausted)?;
+    waiting.push(start, bytes);
+    Ok(departs)
 }

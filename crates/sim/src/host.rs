@@ -48,6 +48,8 @@ pub(crate) struct Host {
     /// The pacer: when the next packet may leave, and what is left of the burst that began last.
     next_departure: Picos,
     burst_left_bytes: u64,
+    /// Earliest time that these let a packet go.
+    departure: Picos,
     /// When nothing was in flight any more, ns.
     idle_since_ns: Option<u64>,
     timer_at: Picos,
@@ -80,6 +82,7 @@ impl Host {
             wants_send_events,
             next_departure: 0,
             burst_left_bytes: 0,
+            departure: 0,
             idle_since_ns: None,
             timer_at: control.next_timer_ns.saturating_mul(PS_PER_NS),
             clock_ns: (clock_ps / PS_PER_NS).max(1),
@@ -129,10 +132,12 @@ impl Host {
         (self.pacing_bytes_per_s != Control::UNPACED).then_some(self.pacing_bytes_per_s)
     }
 
+    #[inline(never)]
     fn renew_pacing_rate(&mut self) {
         let cap = self.cap_bytes_per_s.unwrap_or(Control::UNPACED);
         self.pacing_bytes_per_s = self.control.pacing_bytes_per_s.min(cap).max(1);
         self.gap = None;
+        self.renew_departure();
     }
 
     /// Whether the controller itself shapes its sending during recovery (then the host adds no PRR).
@@ -144,11 +149,14 @@ impl Host {
     /// Earliest time the pacer lets a packet go.
     #[inline]
     pub(crate) fn departure(&self) -> Picos {
-        if self.burst_left_bytes >= self.packet_bytes || self.pacing_bytes_per_s().is_none() {
-            0
-        } else {
-            self.next_departure
-        }
+        self.departure
+    }
+
+    #[inline]
+    fn renew_departure(&mut self) {
+        let is_free = self.burst_left_bytes >= self.packet_bytes
+            || self.pacing_bytes_per_s == Control::UNPACED;
+        self.departure = if is_free { 0 } else { self.next_departure };
     }
 
     /// Time a packet of `bytes` takes at the pacing rate; 0 without one.
@@ -195,6 +203,7 @@ impl Host {
                 self.burst_left_bytes = self.control.send_quantum_bytes.saturating_sub(bytes);
                 self.next_departure = self.next_departure.max(now).saturating_add(gap);
             }
+            self.renew_departure();
         }
         let stamp = self.sampler.on_send(now_ns, self.packet_bytes, in_flight * self.packet_bytes);
         if self.wants_send_events {
@@ -260,6 +269,7 @@ impl Host {
     }
 
     /// Hands the finished sample to the controller.
+    #[inline]
     pub(crate) fn on_ack(&mut self, ack: &mut Ack<'_>, in_flight: u64, nothing_left: bool) {
         ack.sample.in_flight_bytes = in_flight * self.packet_bytes;
         if nothing_left {
@@ -281,6 +291,7 @@ impl Host {
             reserved: 0,
         });
         self.next_departure = self.next_departure.min(now);
+        self.renew_departure();
         self.reread();
     }
 
@@ -344,8 +355,14 @@ impl Host {
             self.renew_pacing_rate();
         }
         self.timer_at = self.control.next_timer_ns.saturating_mul(PS_PER_NS);
-        if self.control.pacing_bytes_per_s == Control::UNPACED {
-            self.burst_left_bytes = 0;
+        if self.burst_left_bytes > 0 && !self.is_paced() {
+            self.end_burst();
         }
+    }
+
+    #[inline(never)]
+    fn end_burst(&mut self) {
+        self.burst_left_bytes = 0;
+        self.renew_departure();
     }
 }

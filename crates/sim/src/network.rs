@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use paceline_net::{Link, Picos, PlainLink};
 
-use crate::events::{Entry, Heap, NEVER, Schedule};
+use crate::events::{Entry, NEVER, Schedule, Tournament};
 use crate::link_meter::{LinkMeter, MeteredLink};
 use crate::packet::{Arrival, Packet};
 use crate::plan::NamedLink;
@@ -17,9 +17,10 @@ struct Junction {
     /// The lanes that lead here are consecutive.
     first_lane: u32,
     lanes: u32,
-    /// Timers of the ends that sit here, and when the first of them expires.
-    timers: Heap,
-    next_timer: Picos,
+    /// Alarms of the ends that sit here.
+    alarms: Tournament,
+    /// The first of these ends in `Ends::by_junction`.
+    first_end: u32,
     /// What happens elsewhere at a time t has no effect here before t plus this, ps.
     lookahead_ps: Picos,
 }
@@ -48,8 +49,19 @@ pub(crate) struct Network {
     heads: Vec<Picos>,
     steps: Vec<Step>,
     first_step: Vec<[u32; 2]>,
+    ends: Ends,
     pub(crate) schedule: Schedule,
 }
+
+/// Which ends sit where. They go by their ids: those of one junction have consecutive places in the order of their ids.
+struct Ends {
+    by_junction: Vec<u32>,
+    /// Of each end, its place among those of its junction.
+    places: Vec<u32>,
+}
+
+/// In place of a junction, for an end that never sets an alarm.
+pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// How a junction's arrivals come.
 pub(crate) enum Arrivals {
@@ -70,9 +82,11 @@ pub(crate) const MAX_LANES: usize = 1 << LANE_BITS;
 const LONGEST_BATCH_PS: Picos = 1 << (64 - LANE_BITS);
 
 impl Network {
+    /// `homes` are the junctions at which ends sit, by the ends' ids, or [`NOWHERE`].
     pub(crate) fn new(
         links: Vec<NamedLink>,
         routes: Routes,
+        homes: &[u32],
         seed: u64,
         meter: impl Fn(String) -> LinkMeter,
     ) -> Self {
@@ -94,8 +108,8 @@ impl Network {
                 link,
                 first_lane: 0,
                 lanes: 0,
-                timers: Heap::default(),
-                next_timer: NEVER,
+                alarms: Tournament::new(0),
+                first_end: 0,
                 lookahead_ps: NEVER,
             });
         }
@@ -109,10 +123,11 @@ impl Network {
             junction.lookahead_ps = junction.lookahead_ps.min(spec.least_ps);
             lanes.push(Lane::new(spec, &plain));
         }
-        let schedule = Schedule::new(junctions.len());
+        let ends = Ends::new(homes, &mut junctions);
+        let schedule = Schedule::new(junctions.len() as u32);
         let Routes { steps, first_step, .. } = routes;
         let heads = vec![NEVER; lanes.len()];
-        Self { junctions, lanes, heads, steps, first_step, schedule }
+        Self { junctions, lanes, heads, steps, first_step, ends, schedule }
     }
 
     /// Up to when, exclusively, `junction` may work if nothing anywhere is due before `now`.
@@ -190,35 +205,35 @@ impl Network {
         self.lanes[lane].packets.ahead(places)
     }
 
-    /// Sets a timer at `junction`, which takes note of it when it next settles.
+    /// Sets the alarm of an end at `junction`, which takes note of it when it next settles.
     #[inline]
-    pub(crate) fn set_timer(&mut self, junction: u32, timer: Entry) {
+    pub(crate) fn set_alarm(&mut self, junction: u32, alarm: Entry) {
         let this = &mut self.junctions[junction as usize];
-        this.next_timer = this.next_timer.min(timer.time);
-        this.timers.push(timer);
+        this.alarms.set(self.ends.places[alarm.id as usize], alarm.time);
     }
 
-    /// Whether a timer of `junction` expires before `limit`.
+    /// Whether an alarm at `junction` goes off before `limit`.
     #[inline]
-    pub(crate) fn has_expired(&self, junction: u32, limit: Picos) -> bool {
-        self.junctions[junction as usize].next_timer < limit
+    pub(crate) fn has_alarm(&self, junction: u32, limit: Picos) -> bool {
+        self.junctions[junction as usize].alarms.first().time < limit
     }
 
-    /// Takes the first timer of `junction`; [`Self::renew_timer`] when it has been handled.
+    /// The first alarm at `junction`; to be handled, and then [`Self::put_out`].
     #[inline]
-    pub(crate) fn take_timer(&mut self, junction: u32) -> Option<Entry> {
-        let this = &mut self.junctions[junction as usize];
-        let first = this.timers.peek()?;
-        this.timers.pop();
-        Some(first)
+    pub(crate) fn first_alarm(&self, junction: u32) -> Entry {
+        let this = &self.junctions[junction as usize];
+        let Entry { time, id: place } = this.alarms.first();
+        Entry { time, id: self.ends.by_junction[(this.first_end + place) as usize] }
     }
 
-    /// Notes when the next timer of `junction` expires. Not before the one just taken has been handled: mostly that sets the next,
-    /// which then takes its place in the heap.
+    /// Puts out an alarm that was handled, unless that has set another in its stead.
     #[inline]
-    pub(crate) fn renew_timer(&mut self, junction: u32) {
+    pub(crate) fn put_out(&mut self, junction: u32, alarm: Entry) {
         let this = &mut self.junctions[junction as usize];
-        this.next_timer = this.timers.peek().map_or(NEVER, |timer| timer.time);
+        let place = self.ends.places[alarm.id as usize];
+        if this.alarms.time(place) == alarm.time {
+            this.alarms.set(place, NEVER);
+        }
     }
 
     /// Settles all junctions before the first has worked.
@@ -231,7 +246,7 @@ impl Network {
     /// After `junction` has worked up to `limit`: notes when it is due again.
     pub(crate) fn settle(&mut self, junction: u32, limit: Picos) {
         let this = &mut self.junctions[junction as usize];
-        let mut next = this.next_timer;
+        let mut next = this.alarms.first().time;
         let lanes = this.lanes();
         for (lane, head) in self.lanes[lanes.clone()].iter().zip(&mut self.heads[lanes]) {
             if *head < limit {
@@ -239,7 +254,7 @@ impl Network {
             }
             next = next.min(*head);
         }
-        self.schedule.arm(junction, next);
+        self.schedule.renew(junction, next);
     }
 
     /// Puts `packet` on the link of `junction`; false when it is dropped.
@@ -286,6 +301,26 @@ impl Network {
     /// All packets on their way.
     pub(crate) fn packets(&self) -> impl Iterator<Item = Packet> {
         self.lanes.iter().flat_map(|lane| lane.packets.packets())
+    }
+}
+
+impl Ends {
+    fn new(homes: &[u32], junctions: &mut [Junction]) -> Self {
+        let mut by_junction: Vec<u32> =
+            (0..).zip(homes).filter(|(_, home)| **home != NOWHERE).map(|(id, _)| id).collect();
+        by_junction.sort_by_key(|id| homes[*id as usize]);
+        let mut places = vec![0; homes.len()];
+        let mut first = 0;
+        for ends in by_junction.chunk_by(|a, b| homes[*a as usize] == homes[*b as usize]) {
+            for (place, end) in (0..).zip(ends) {
+                places[*end as usize] = place;
+            }
+            let junction = &mut junctions[homes[ends[0] as usize] as usize];
+            (junction.alarms, junction.first_end) = (Tournament::new(ends.len() as u32), first);
+            first += ends.len() as u32;
+        }
+        by_junction.shrink_to_fit();
+        Self { by_junction, places }
     }
 }
 

@@ -93,6 +93,16 @@ pub enum Stack {
     Datagram(DatagramOptions),
 }
 
+impl Stack {
+    /// Whether the receiver may hold an ACK back, so that it needs a timer.
+    pub(crate) fn delays_acks(&self) -> bool {
+        match self {
+            Self::Tcp(options) => options.delayed_ack_ps.is_some(),
+            Self::Datagram(options) => options.overhead_ps > 0,
+        }
+    }
+}
+
 /// How the TCP endpoint behaves where RFCs leave a choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpOptions {

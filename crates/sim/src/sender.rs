@@ -55,11 +55,14 @@ impl Sender {
         Self { end, meter: RttMeter::new(warmup, resolution), completed: None, armed: NEVER }
     }
 
-    /// A packet came to the end of the reverse path.
+    /// A packet came to the end of the reverse path. False if there is certainly nothing to send and no alarm to set.
     #[inline]
-    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet) {
+    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet) -> bool {
         match &mut self.end {
-            End::Tcp(sender) => sender.on_ack(now, packet, &mut self.meter),
+            End::Tcp(sender) => {
+                sender.on_ack(now, packet, &mut self.meter);
+                true
+            }
             End::Datagram(sender) => sender.on_ack(now, packet, &mut self.meter),
         }
     }
