@@ -74,7 +74,7 @@ impl Host {
             pacing_bytes_per_s: Control::UNPACED,
             gap: None,
             rtt,
-            sampler: RateSampler::default(),
+            sampler: RateSampler::new(path.packet_bytes),
             packet_bytes: u64::from(path.packet_bytes),
             cap_bytes_per_s,
             wants_send_events,
@@ -196,7 +196,7 @@ impl Host {
                 self.next_departure = self.next_departure.max(now).saturating_add(gap);
             }
         }
-        let stamp = self.sampler.on_send(now_ns, self.packet_bytes, in_flight * self.packet_bytes);
+        let stamp = self.sampler.on_send(now_ns, in_flight);
         if self.wants_send_events {
             let in_flight_bytes = (in_flight + 1) * self.packet_bytes;
             let now_ns = self.tell_ns(now);
@@ -216,7 +216,7 @@ impl Host {
         starts: bool,
     ) {
         let lost_bytes = u64::from(lost) * self.packet_bytes;
-        self.sampler.on_loss(lost_bytes);
+        self.sampler.on_loss(lost);
         let in_flight_bytes = in_flight * self.packet_bytes;
         let now_ns = self.tell_ns(now);
         self.controller.on_loss(&Loss {
@@ -253,9 +253,10 @@ impl Host {
         sample.flags = facts.flags;
         match &facts.newest {
             Some(stamp) => {
-                self.sampler.on_ack(now_ns, acked_bytes, stamp, self.rtt.min_rtt_ns(), sample);
+                let min_rtt_ns = self.rtt.min_rtt_ns();
+                self.sampler.on_ack(now_ns, facts.acked_packets, stamp, min_rtt_ns, sample);
             }
-            None => self.sampler.on_unsampled_ack(now_ns, acked_bytes, sample),
+            None => self.sampler.on_unsampled_ack(now_ns, facts.acked_packets, sample),
         }
     }
 
@@ -272,7 +273,7 @@ impl Host {
     pub(crate) fn on_rto(&mut self, now: Picos, lost: u32, prior_in_flight: u64, consecutive: u32) {
         self.counters.timeouts += 1;
         self.rtt.on_timeout();
-        self.sampler.on_loss(u64::from(lost) * self.packet_bytes);
+        self.sampler.on_loss(lost);
         let now_ns = self.tell_ns(now);
         self.controller.on_rto(&Timeout {
             now_ns,
@@ -315,7 +316,7 @@ impl Host {
 
     /// Nothing more to send for now: the following rate samples are the application's doing, not the path's.
     pub(crate) fn on_app_limited(&mut self, in_flight: u64) {
-        self.sampler.on_app_limited(in_flight * self.packet_bytes);
+        self.sampler.on_app_limited(in_flight);
     }
 
     pub(crate) fn observe(&self, out: &mut [f64]) {
