@@ -291,6 +291,7 @@ impl Scoreboard {
     }
 
     /// The first segment at or above `seq` that is not selectively acknowledged; shortens the path for the next call.
+    #[inline]
     fn next_unsacked(&mut self, seq: u64) -> u64 {
         let mut end = seq;
         while let Some(segment) = self.segments.get(end)
