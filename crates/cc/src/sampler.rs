@@ -168,8 +168,7 @@ mod tests {
     #[test]
     fn by_hand_the_longer_interval_counts() {
         let mut sampler = RateSampler::new(1000);
-        let stamps: Vec<SendStamp> =
-            (0..3).map(|i| sampler.on_send(i * 10 * MS, i)).collect();
+        let stamps: Vec<SendStamp> = (0..3).map(|i| sampler.on_send(i * 10 * MS, i)).collect();
         assert_eq!(stamps[2].tx_in_flight_packets(), 3);
         let mut sample = AckSample::default();
         sampler.on_ack(100 * MS, 1, &stamps[0], 100 * MS, &mut sample);

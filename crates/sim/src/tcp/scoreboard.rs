@@ -323,7 +323,9 @@ impl Scoreboard {
         let mut seq = holes.judged.max(self.una());
         while seq < edge {
             seq = self.next_unsacked(seq);
-            if seq < edge && self.segments.get(seq).is_some_and(|s| s.copies() == 1 && s.in_flight()) {
+            if seq < edge
+                && self.segments.get(seq).is_some_and(|s| s.copies() == 1 && s.in_flight())
+            {
                 self.lose(seq, &mut holes, &mut lost);
             }
             seq += 1;
