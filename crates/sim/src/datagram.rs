@@ -238,7 +238,7 @@ impl DatagramSender {
             self.quiet_since = now;
         }
         let packet = self.transfer.data(seq, now);
-        let bytes = u64::from(packet.bytes());
+        let bytes = packet.bytes();
         if self.options.blocking && self.host.pacing_bytes_per_s().is_some() {
             // usleep() takes whole microseconds.
             let gap = self.host.pacing_gap(bytes) / PS_PER_US * PS_PER_US;

@@ -183,10 +183,16 @@ impl Flows {
     #[inline]
     pub(crate) fn receiver(&mut self, flow: usize) -> &mut Receiver {
         if self.receivers[flow].is_none() {
-            let receiver = Receiver::new(self.kind(flow), self.warmup, self.resolution);
-            self.receivers[flow] = Some(Box::new(receiver));
+            self.make_receiver(flow);
         }
         self.receivers[flow].as_mut().expect("made above")
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_receiver(&mut self, flow: usize) {
+        let receiver = Receiver::new(self.kind(flow), self.warmup, self.resolution);
+        self.receivers[flow] = Some(Box::new(receiver));
     }
 
     /// State held, bytes: everything but the records of packets in flight, the recorder's series and the controllers' own.

@@ -67,9 +67,9 @@ impl Packet {
         Self { tail: tail | u64::from(hop) << HOP_SHIFT, ..self }
     }
 
-    /// The same data packet as transmission number `copy` of its segment.
+    /// The same data packet as transmission number `copy`, modulo 16, of its segment.
     #[inline(always)]
-    pub(crate) fn as_copy(self, copy: u32) -> Self {
+    pub(crate) fn as_copy(self, copy: u8) -> Self {
         let copy = u64::from(copy & 15) << (FLAGS_SHIFT + u32::from(Self::COPY_SHIFT));
         Self { tail: self.tail | copy, ..self }
     }

@@ -11,6 +11,8 @@ use crate::plan::Stack;
 use crate::stats::Resolution;
 use crate::tcp::{Arrived, TcpReceiver};
 
+/// Begins with a cache line, as a sender does.
+#[repr(align(64))]
 pub(crate) struct Receiver {
     end: End,
     header_bytes: u16,
@@ -20,17 +22,17 @@ pub(crate) struct Receiver {
     armed: Picos,
 }
 
+const _: () = assert!(size_of::<Receiver>() == 4 * 64);
+
 enum End {
-    Tcp { receiver: TcpReceiver, delayed_ack: Option<Picos> },
+    Tcp(TcpReceiver),
     Datagram { receiver: DatagramReceiver, overhead: Picos },
 }
 
 impl Receiver {
     pub(crate) fn new(kind: &FlowKind, warmup: Picos, resolution: Resolution) -> Self {
         let end = match kind.stack {
-            Stack::Tcp(options) => {
-                End::Tcp { receiver: TcpReceiver::default(), delayed_ack: options.delayed_ack_ps }
-            }
+            Stack::Tcp(options) => End::Tcp(TcpReceiver::new(options.delayed_ack_ps)),
             Stack::Datagram(options) => End::Datagram {
                 receiver: DatagramReceiver::default(),
                 overhead: options.overhead_ps,
@@ -52,11 +54,11 @@ impl Receiver {
         let bytes = u64::from(packet.bytes());
         let payload = u64::from(packet.bytes().saturating_sub(self.header_bytes));
         let ack = match &mut self.end {
-            End::Tcp { receiver, delayed_ack } => {
+            End::Tcp(receiver) => {
                 if packet.flags() & Packet::SYN != 0 {
                     return Some(packet.acknowledging(0, (0, 0), 0));
                 }
-                let (arrived, ack) = receiver.on_data(now, packet, *delayed_ack);
+                let (arrived, ack) = receiver.on_data(now, packet);
                 let payload = if arrived == Arrived::Duplicate { 0 } else { payload };
                 self.meter.on_delivery(now, bytes, payload, packet.sent());
                 ack
@@ -75,7 +77,7 @@ impl Receiver {
             self.armed = NEVER;
         }
         let ack = match &mut self.end {
-            End::Tcp { receiver, .. } => receiver.on_timer(now),
+            End::Tcp(receiver) => receiver.on_timer(now),
             End::Datagram { receiver, .. } => receiver.poll(now),
         };
         ack.map(|ack| ack.sized(self.ack_bytes))
@@ -92,7 +94,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn deadline(&self) -> Picos {
         match &self.end {
-            End::Tcp { receiver, .. } => receiver.deadline(),
+            End::Tcp(receiver) => receiver.deadline(),
             End::Datagram { receiver, .. } => receiver.deadline(),
         }
     }

@@ -80,7 +80,7 @@ impl Recorder {
             flows.prefetch_ends(flow + FLOWS_AHEAD);
             let Some(sender) = &flows.senders[flow] else { return true };
             // What it had still to send when it was last sampled belongs to its last interval.
-            let over = sender.completed.is_some_and(|t| t + interval <= now);
+            let over = sender.completed().is_some_and(|t| t + interval <= now);
             if !over {
                 series[flow].get_or_insert_default().sample(now, interval, flows, flow);
             }
@@ -131,7 +131,7 @@ impl FlowSeries {
         let (kind, start) = (flows.kind(flow), flows.specs[flow].start);
         let sender = flows.senders[flow].as_deref();
         let counters = sender.map_or_else(SendCounters::default, |sender| sender.host().counters);
-        let completed = sender.and_then(|sender| sender.completed);
+        let completed = sender.and_then(|sender| sender.completed());
         let delivery = flows.receivers[flow].as_deref().map(|receiver| &receiver.meter);
         let last = completed.or(kind.stop).unwrap_or(end).min(end);
         // Rates are over the part of [warmup, end] in which the flow existed.

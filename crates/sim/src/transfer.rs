@@ -7,11 +7,12 @@ use crate::packet::Packet;
 use crate::plan::PacketSizes;
 
 pub(crate) struct Transfer {
+    /// Packets in all, or [`ENDLESS`].
+    packets: u64,
+    stop: Picos,
     flow: u32,
     sizes: PacketSizes,
-    stop: Picos,
-    /// Packets in all, or [`ENDLESS`], and the size of the last.
-    packets: u64,
+    /// Size of the last packet.
     last_bytes: u16,
 }
 
@@ -24,13 +25,13 @@ impl Transfer {
         stop: Option<Picos>,
         size_bytes: Option<u64>,
     ) -> Self {
+        let payload = u64::from(sizes.payload_bytes().max(1));
         let (packets, last_bytes) = size_bytes.map_or((ENDLESS, sizes.data_bytes), |size| {
-            let payload = u64::from(sizes.payload_bytes().max(1));
             let packets = size.div_ceil(payload).max(1);
             let last = (size.max(1) - (packets - 1) * payload) as u16;
             (packets, sizes.header_bytes + last)
         });
-        Self { flow, sizes, stop: stop.unwrap_or(NEVER), packets, last_bytes }
+        Self { packets, stop: stop.unwrap_or(NEVER), flow, sizes, last_bytes }
     }
 
     /// Whether packet `seq` exists and may still be sent for the first time.
