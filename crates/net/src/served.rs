@@ -73,7 +73,7 @@ impl<T: Send + 'static> ServedLink<T> {
         }
         let free = if self.exhausted { None } else { self.free_for(now) };
         let Some(free) = free else {
-            self.give_up();
+            self.give_up(now);
             return self.dropped.push((packet, DropReason::Exhausted));
         };
         self.queue.enqueue(now, packet, &mut self.dropped);
@@ -132,7 +132,7 @@ impl<T: Send + 'static> ServedLink<T> {
         };
         let Some(departs) = departs else {
             self.dropped.push((packet, DropReason::Exhausted));
-            self.give_up();
+            self.give_up(now);
             return None;
         };
         self.due = Self::NEVER;
@@ -140,18 +140,37 @@ impl<T: Send + 'static> ServedLink<T> {
             // What waits has arrived before this moment.
             match self.free_for(now.saturating_sub(1)) {
                 Some(free) => self.due = free.max(now),
-                None => self.give_up(),
+                None => self.give_up(now),
             }
         }
         let arrives = self.delivery.arrival(departs).max(now.saturating_add(1));
         Some(Sent { packet, departs, arrives })
     }
 
-    /// The trace is used up: what waits will never leave.
-    fn give_up(&mut self) {
+    /// Empties the queue at `now`: what waits, and what is dropped as it is taken out.
+    pub fn drain(&mut self, mut now: Picos) -> Vec<T> {
+        let mut left = Vec::new();
+        loop {
+            match self.queue.dequeue(now, &mut self.dropped) {
+                Next::Packet(packet) => left.push(packet.item),
+                Next::Wait(time) => now = time,
+                Next::Empty => break,
+            }
+        }
+        self.due = Self::NEVER;
+        left.extend(self.dropped.drain(..).map(|(packet, _)| packet.item));
+        left
+    }
+
+    /// The trace is used up at `now`: what waits will never leave.
+    fn give_up(&mut self, mut now: Picos) {
         (self.exhausted, self.due) = (true, Self::NEVER);
-        while let Next::Packet(packet) = self.queue.dequeue(Picos::MAX, &mut self.dropped) {
-            self.dropped.push((packet, DropReason::Exhausted));
+        loop {
+            match self.queue.dequeue(now, &mut self.dropped) {
+                Next::Packet(packet) => self.dropped.push((packet, DropReason::Exhausted)),
+                Next::Wait(time) => now = time,
+                Next::Empty => return,
+            }
         }
     }
 

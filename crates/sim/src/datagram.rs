@@ -186,6 +186,7 @@ impl DatagramSender {
             acked_packets: 1,
             prior_in_flight,
             newest: Some(stamp),
+            marks_seen: packet.marks_seen(),
             flags: AckSample::CUMULATIVE | if limited { AckSample::CWND_LIMITED } else { 0 },
         };
         let mut ack = Ack::default();

@@ -10,6 +10,7 @@
 
 use std::ops::ControlFlow;
 
+use paceline_net::queue::Tag;
 use paceline_net::{Capacity, Picos};
 
 use crate::events::Entry;
@@ -63,8 +64,9 @@ impl Engine {
                 false => NOWHERE,
             }));
         }
+        let tags = tags(&flows);
         let flows = Flows::new(flows, warmup_ps, seed, |link| links[link as usize].spec.delay_ps);
-        let mut network = Network::new(links, routes, &homes, seed, |name| {
+        let mut network = Network::new(links, routes, &homes, tags, seed, |name| {
             LinkMeter::new(name, warmup_ps, duration_ps, sample_ps)
         });
         for (id, (home, spec)) in (0..).zip(homes.into_iter().zip(&flows.specs)) {
@@ -136,6 +138,9 @@ impl Engine {
         self.run_timers(junction, limit);
         self.order = order;
         self.network.settle(junction, limit);
+        while let Some(packet) = self.network.take_dropped() {
+            self.flows.dropped[packet.flow() as usize] += u64::from(packet.is_data());
+        }
     }
 
     /// Gets the flows ready whose packets come next.
@@ -253,9 +258,9 @@ impl Engine {
         self.network.set_alarm(junction, Entry { time, id });
     }
 
-    fn finish(self) -> Outcome {
+    fn finish(mut self) -> Outcome {
         let mut in_flight = vec![0; self.flows.len()];
-        for packet in self.network.packets() {
+        for packet in self.network.packets(self.end) {
             in_flight[packet.flow() as usize] += u64::from(packet.is_data());
         }
         let engine = EngineStats {
@@ -268,11 +273,20 @@ impl Engine {
     }
 }
 
+/// What queues may know of the data packets of each flow.
+pub(crate) fn tags(flows: &[FlowPlan]) -> Vec<Tag> {
+    (0..).zip(flows).map(|(flow, plan)| Tag { flow, ..plan.tag }).collect()
+}
+
 /// What the engine takes for granted of a plan.
 fn check(plan: &Plan) -> Result<(), PlanError> {
     let range = |what: String| Err(PlanError::Range(what));
     if plan.sample_ps == 0 || plan.duration_ps == 0 || plan.warmup_ps >= plan.duration_ps {
         return range("duration, sample interval and duration - warmup must be above 0".into());
+    }
+    if plan.flows.len() > Packet::MAX_FLOWS {
+        let (count, most) = (plan.flows.len(), Packet::MAX_FLOWS);
+        return range(format!("{count} flows: at most {most} can be told apart"));
     }
     for link in &plan.links {
         if let Err(error) = link.spec.check() {

@@ -17,8 +17,12 @@ use crate::stats::Resolution;
 use crate::transfer::Transfer;
 
 /// What every endpoint of the simulator gives a controller.
-pub(crate) const PROVIDES: Needs =
-    Needs::PACING.and(Needs::RATE_SAMPLE).and(Needs::SEND_EVENTS).and(Needs::TIMERS);
+pub(crate) const PROVIDES: Needs = Needs::PACING
+    .and(Needs::RATE_SAMPLE)
+    .and(Needs::SEND_EVENTS)
+    .and(Needs::TIMERS)
+    .and(Needs::CE_COUNT)
+    .and(Needs::ECT1);
 
 /// What a plan says of a group of flows, alike but for names, starts and sizes.
 #[derive(Clone, PartialEq)]

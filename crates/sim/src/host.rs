@@ -8,6 +8,7 @@ use paceline_cc::{Control, Controller};
 use paceline_net::{PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 
 use crate::events::NEVER;
+use crate::packet::Packet;
 use crate::prefetch::prefetch_bytes;
 
 /// Shortest distance between two timer calls.
@@ -29,6 +30,8 @@ pub(crate) struct AckFacts {
     pub(crate) prior_in_flight: u64,
     /// Stamp of the newest packet known to have arrived.
     pub(crate) newest: Option<SendStamp>,
+    /// [`Packet::marks_seen`] of the ACK.
+    pub(crate) marks_seen: u16,
     pub(crate) flags: u32,
 }
 
@@ -48,7 +51,9 @@ pub(crate) struct Host {
     pub(crate) rtt: RttEstimator,
     sampler: RateSampler,
     /// Bytes the controller counts for a packet.
-    packet_bytes: u32,
+    packet_bytes: u16,
+    /// Marks that the controller has been told of, modulo [`Packet::MARKS_MODULUS`].
+    marks_told: u16,
     wants_send_events: bool,
     /// Size of the last packet, and so most likely of the next; 0 where `gap` is not known.
     gap_bytes: u16,
@@ -86,7 +91,9 @@ impl Host {
             clock_ns: (clock_ps / PS_PER_NS).max(1),
             rtt,
             sampler: RateSampler::new(path.packet_bytes),
-            packet_bytes: path.packet_bytes,
+            // A packet on the wire is no larger.
+            packet_bytes: path.packet_bytes.min(u16::MAX.into()) as u16,
+            marks_told: 0,
             wants_send_events,
             gap_bytes: 0,
             burst_left_bytes: 0,
@@ -271,6 +278,9 @@ impl Host {
         sample.min_rtt_ns = self.rtt.min_rtt_ns();
         sample.prior_in_flight_bytes = self.bytes_of(facts.prior_in_flight);
         sample.flags = facts.flags;
+        if facts.marks_seen != self.marks_told {
+            sample.ce_packets = self.new_marks(facts);
+        }
         match &facts.newest {
             Some(stamp) => {
                 let min_rtt_ns = self.rtt.min_rtt_ns();
@@ -278,6 +288,19 @@ impl Host {
             }
             None => self.sampler.on_unsampled_ack(now_ns, facts.acked_packets, sample),
         }
+    }
+
+    /// The marks that an ACK newly reports: no more than it acknowledges packets, the rest with the next. An ACK that was overtaken
+    /// reports none.
+    #[cold]
+    fn new_marks(&mut self, facts: &AckFacts) -> u32 {
+        let ahead = facts.marks_seen.wrapping_sub(self.marks_told) % Packet::MARKS_MODULUS;
+        if ahead >= Packet::MARKS_MODULUS / 2 {
+            return 0;
+        }
+        let told = u32::from(ahead).min(facts.acked_packets);
+        self.marks_told = (self.marks_told + told as u16) % Packet::MARKS_MODULUS;
+        told
     }
 
     /// Hands the finished sample to the controller.

@@ -1,8 +1,11 @@
 //! What is measured of one recorded link while it runs.
 
-use paceline_net::{Link, Picos, Verdict};
+use paceline_net::queue::Ecn;
+use paceline_net::{Link, LinkSpec, Picos, QueueSpec, Sent, ServedLink, Verdict};
 
+use crate::events::NEVER;
 use crate::outcome::LinkOutcome;
+use crate::packet::Packet;
 use crate::series::{Rows, bps, seconds};
 use crate::stats::{Distribution, Resolution, summarize};
 
@@ -17,15 +20,33 @@ const LINK_COLUMNS: [(&str, &str); 6] = [
 
 /// A link, and what is measured of it if it is recorded.
 pub(crate) struct MeteredLink {
-    pub(crate) model: Link,
-    pub(crate) meter: Option<LinkMeter>,
+    pub(crate) model: Model,
+    meter: Option<LinkMeter>,
+}
+
+/// How a link's packets are served.
+pub(crate) enum Model {
+    /// All is known as a packet enters.
+    Formula(Link),
+    /// A queue decides as the transmitter becomes free: the link must be asked when it is due.
+    Served(Box<ServedLink<Packet>>),
 }
 
 impl MeteredLink {
-    /// A packet of `bytes` enters at `now`. When it arrives at the far end; `None` when it is dropped.
+    pub(crate) fn new(spec: LinkSpec, seed: u64, stream: u64, meter: Option<LinkMeter>) -> Self {
+        let model = if spec.queue == QueueSpec::DropTail {
+            Model::Formula(Link::new(spec, seed, stream))
+        } else {
+            Model::Served(Box::new(ServedLink::new(spec, seed, stream)))
+        };
+        Self { model, meter }
+    }
+
+    /// A packet of `bytes` enters a link that is a formula at `now`. When it arrives at the far end; `None` when it is dropped.
     #[inline]
     pub(crate) fn transmit(&mut self, now: Picos, bytes: u16) -> Option<Picos> {
-        let verdict = self.model.enqueue(now, u32::from(bytes));
+        let Model::Formula(model) = &mut self.model else { return None };
+        let verdict = model.enqueue(now, u32::from(bytes));
         if let Some(meter) = &mut self.meter {
             match verdict {
                 Verdict::Pass { departs, .. } => meter.on_departure(now, departs, bytes),
@@ -38,11 +59,68 @@ impl MeteredLink {
         }
     }
 
+    /// The next packet whose service begins at or before `until`, on a link that is served: when it arrives, and what it has
+    /// become on the way.
+    pub(crate) fn serve(&mut self, until: Picos) -> Option<(Picos, Packet)> {
+        let Model::Served(model) = &mut self.model else { return None };
+        let Sent { packet, departs, arrives } = model.serve(until)?;
+        let entered = packet.item;
+        let marked = packet.tag.ecn == Ecn::Marked;
+        if let Some(meter) = &mut self.meter {
+            meter.on_departure(packet.arrived, departs, entered.bytes());
+            meter.marks += u64::from(marked && !entered.is_marked());
+        }
+        Some((arrives, if marked { entered.marked() } else { entered }))
+    }
+
+    /// A packet that a link that is served has dropped since the last call.
+    pub(crate) fn take_dropped(&mut self) -> Option<Packet> {
+        let Model::Served(model) = &mut self.model else { return None };
+        let (packet, _) = model.take_dropped()?;
+        if let Some(meter) = &mut self.meter {
+            meter.drops += 1;
+        }
+        Some(packet.item)
+    }
+
+    /// The packets that wait at `now`, the end, in front of a link that is served.
+    pub(crate) fn drain(&mut self, now: Picos) -> Vec<Packet> {
+        match &mut self.model {
+            Model::Formula(_) => Vec::new(),
+            Model::Served(model) => model.drain(now),
+        }
+    }
+
+    /// When [`Self::serve`] has something to do, unless something arrives before.
+    #[inline]
+    pub(crate) fn due(&self) -> Picos {
+        match &self.model {
+            Model::Formula(_) => NEVER,
+            Model::Served(model) => model.due(),
+        }
+    }
+
+    /// The record, if there is to be one.
+    pub(crate) fn finish(self, warmup: Picos, end: Picos) -> Option<LinkOutcome> {
+        let offered = self.offered_bytes(warmup, end);
+        self.meter.map(|meter| meter.finish(offered))
+    }
+
+    fn offered_bytes(&self, from: Picos, to: Picos) -> Option<f64> {
+        match &self.model {
+            Model::Formula(model) => model.offered_bytes(from, to),
+            Model::Served(model) => model.offered_bytes(from, to),
+        }
+    }
+
     /// Takes a sample at `now`, `interval` after the last.
     pub(crate) fn sample(&mut self, now: Picos, interval: Picos) {
+        let offered = self.offered_bytes(now - interval, now);
         if let Some(meter) = &mut self.meter {
-            let backlog = self.model.backlog(now);
-            let offered = self.model.offered_bytes(now - interval, now);
+            let backlog = match &mut self.model {
+                Model::Formula(model) => model.backlog(now),
+                Model::Served(model) => model.backlog(),
+            };
             meter.sample(now, offered, backlog.bytes);
         }
     }
@@ -55,6 +133,7 @@ pub(crate) struct LinkMeter {
     end: Picos,
     sample: Picos,
     drops: u64,
+    marks: u64,
     window_bytes: u64,
     queue: Distribution,
     /// Bytes that leave in each sample interval; the last one ends at `filled_to`.
@@ -73,6 +152,7 @@ impl LinkMeter {
             end,
             sample,
             drops: 0,
+            marks: 0,
             window_bytes: 0,
             queue: Distribution::new(Resolution::FULL.counters),
             departed: Vec::new(),
@@ -113,12 +193,12 @@ impl LinkMeter {
         let queue_ms = self.queue_sum_ns as f64 / self.queue_count as f64 / 1e6;
         (self.queue_sum_ns, self.queue_count) = (0, 0);
         // Throughput is filled in at the end: departures are known ahead of time.
-        let row = [capacity, 0.0, waiting as f64, queue_ms, self.drops as f64, 0.0];
+        let row = [capacity, 0.0, waiting as f64, queue_ms, self.drops as f64, self.marks as f64];
         self.rows.push(now, row.len()).copy_from_slice(&row);
     }
 
     /// The record, given what the link could have served in the window, bytes.
-    pub(crate) fn finish(self, offered: Option<f64>) -> LinkOutcome {
+    fn finish(self, offered: Option<f64>) -> LinkOutcome {
         let window = self.end - self.warmup;
         let mut series = self.rows.into_series(&LINK_COLUMNS);
         for (row, value) in series.columns[1].values.iter_mut().enumerate() {
@@ -134,7 +214,7 @@ impl LinkMeter {
             throughput_bps,
             utilization: capacity_bps.filter(|c| *c > 0.0).map(|c| throughput_bps / c),
             drops: self.drops,
-            marks: 0,
+            marks: self.marks,
             queue_ms: self.queue.stats(1e-6),
             queue_bytes: summarize(&series.columns[2].values[after..]),
             series,

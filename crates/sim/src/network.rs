@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use paceline_net::{Link, Picos, PlainLink};
+use paceline_net::queue::{Ecn, Tag};
+use paceline_net::{Picos, PlainLink};
 
 use crate::events::{Entry, NEVER, Schedule, Tournament};
-use crate::link_meter::{LinkMeter, MeteredLink};
+use crate::link_meter::{LinkMeter, MeteredLink, Model};
 use crate::packet::{Arrival, Packet};
 use crate::plan::NamedLink;
 use crate::route::{LaneSpec, Routes, Step};
@@ -50,6 +51,10 @@ pub(crate) struct Network {
     steps: Vec<Step>,
     first_step: Vec<[u32; 2]>,
     ends: Ends,
+    /// What queues may know of the packets of each flow.
+    tags: Vec<Tag>,
+    /// Packets that queues have dropped in the batch at hand.
+    dropped: Vec<Packet>,
     pub(crate) schedule: Schedule,
 }
 
@@ -82,11 +87,13 @@ pub(crate) const MAX_LANES: usize = 1 << LANE_BITS;
 const LONGEST_BATCH_PS: Picos = 1 << (64 - LANE_BITS);
 
 impl Network {
-    /// `homes` are the junctions at which ends sit, by the ends' ids, or [`NOWHERE`].
+    /// `homes` are the junctions at which ends sit, by the ends' ids, or [`NOWHERE`]. `tags` are what queues may know of the data
+    /// packets of each flow.
     pub(crate) fn new(
         links: Vec<NamedLink>,
         routes: Routes,
         homes: &[u32],
+        tags: Vec<Tag>,
         seed: u64,
         meter: impl Fn(String) -> LinkMeter,
     ) -> Self {
@@ -99,9 +106,9 @@ impl Network {
             let link = match &plain[index] {
                 Some(plain) if !link.recorded => JunctionLink::Plain(plain.clone()),
                 _ => {
-                    let model = Link::new(link.spec, seed, index as u64);
                     let meter = link.recorded.then(|| meter(link.name));
-                    JunctionLink::Metered(Box::new(MeteredLink { model, meter }))
+                    let link = MeteredLink::new(link.spec, seed, index as u64, meter);
+                    JunctionLink::Metered(Box::new(link))
                 }
             };
             junctions.push(Junction {
@@ -127,7 +134,8 @@ impl Network {
         let schedule = Schedule::new(junctions.len() as u32);
         let Routes { steps, first_step, .. } = routes;
         let heads = vec![NEVER; lanes.len()];
-        Self { junctions, lanes, heads, steps, first_step, ends, schedule }
+        let dropped = Vec::new();
+        Self { junctions, lanes, heads, steps, first_step, ends, tags, dropped, schedule }
     }
 
     /// Up to when, exclusively, `junction` may work if nothing anywhere is due before `now`.
@@ -245,8 +253,12 @@ impl Network {
 
     /// After `junction` has worked up to `limit`: notes when it is due again.
     pub(crate) fn settle(&mut self, junction: u32, limit: Picos) {
+        let due = self.junctions[junction as usize].link.due();
+        if due < limit {
+            self.serve(junction, limit - 1);
+        }
         let this = &mut self.junctions[junction as usize];
-        let mut next = this.alarms.first().time;
+        let mut next = this.alarms.first().time.min(this.link.due());
         let lanes = this.lanes();
         for (lane, head) in self.lanes[lanes.clone()].iter().zip(&mut self.heads[lanes]) {
             if *head < limit {
@@ -262,11 +274,24 @@ impl Network {
     pub(crate) fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) -> bool {
         let time = match &mut self.junctions[junction as usize].link {
             JunctionLink::Plain(link) => link.arrival(now, u32::from(packet.bytes())),
-            JunctionLink::Metered(link) => match link.transmit(now, packet.bytes()) {
-                Some(time) => time,
-                None => return false,
+            JunctionLink::Metered(link) => match &link.model {
+                Model::Formula(_) => match link.transmit(now, packet.bytes()) {
+                    Some(time) => time,
+                    None => return false,
+                },
+                Model::Served(_) => {
+                    self.queue(junction, now, packet);
+                    return true;
+                }
             },
         };
+        self.enter_lane(time, packet);
+        true
+    }
+
+    /// `packet` leaves the link of its junction at `time` for the lane that it takes from there.
+    #[inline(always)]
+    fn enter_lane(&mut self, time: Picos, packet: Packet) {
         let first = self.first_step[packet.flow() as usize][usize::from(packet.is_ack())];
         let step = self.steps[first as usize + usize::from(packet.hop())];
         let packet = packet.at_hop(step.hop);
@@ -279,7 +304,39 @@ impl Network {
             self.heads[step.lane as usize] = time;
             self.schedule.arm(lane.to, time);
         }
-        true
+    }
+
+    /// `packet` comes to a link whose queue decides. What is due there comes first: also in the very moment.
+    #[inline(never)]
+    fn queue(&mut self, junction: u32, now: Picos, packet: Packet) {
+        self.serve(junction, now);
+        let tag = tag_of(&self.tags[packet.flow() as usize], &packet);
+        if let JunctionLink::Metered(link) = &mut self.junctions[junction as usize].link
+            && let Model::Served(link) = &mut link.model
+        {
+            link.arrive(now, tag, packet);
+        }
+        self.serve(junction, now);
+    }
+
+    /// Lets a link whose queue decides serve what is due up to and including `until`.
+    #[inline(never)]
+    fn serve(&mut self, junction: u32, until: Picos) {
+        loop {
+            let JunctionLink::Metered(link) = &mut self.junctions[junction as usize].link else {
+                return;
+            };
+            let served = link.serve(until);
+            self.dropped.extend(std::iter::from_fn(|| link.take_dropped()));
+            let Some((time, packet)) = served else { return };
+            self.enter_lane(time, packet);
+        }
+    }
+
+    /// Takes a packet that a queue has dropped.
+    #[inline]
+    pub(crate) fn take_dropped(&mut self) -> Option<Packet> {
+        self.dropped.pop()
     }
 
     /// The links that keep a record, and more.
@@ -298,9 +355,35 @@ impl Network {
         })
     }
 
-    /// All packets on their way.
-    pub(crate) fn packets(&self) -> impl Iterator<Item = Packet> {
-        self.lanes.iter().flat_map(|lane| lane.packets.packets())
+    /// All packets on their way at `now`, the end: queues are emptied.
+    pub(crate) fn packets(&mut self, now: Picos) -> Vec<Packet> {
+        let mut packets: Vec<_> =
+            self.lanes.iter().flat_map(|lane| lane.packets.packets()).collect();
+        packets.extend(self.links().flat_map(|link| link.drain(now)));
+        packets
+    }
+}
+
+/// What a queue may know of `packet`, of a flow whose data packets have the tag `of_flow`. An ACK goes the other way and says that
+/// it cannot be marked.
+pub(crate) fn tag_of(of_flow: &Tag, packet: &Packet) -> Tag {
+    let bytes = u32::from(packet.bytes());
+    if packet.is_ack() {
+        let [from, to] = of_flow.hosts;
+        return Tag { bytes, hosts: [to, from], ecn: Ecn::NotCapable, ..*of_flow };
+    }
+    let ecn = if packet.is_marked() { Ecn::Marked } else { of_flow.ecn };
+    Tag { bytes, ecn, ..*of_flow }
+}
+
+impl JunctionLink {
+    /// When the link has something to do by itself.
+    #[inline]
+    fn due(&self) -> Picos {
+        match self {
+            Self::Plain(_) => NEVER,
+            Self::Metered(link) => link.due(),
+        }
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Receiver {
     end: End,
     header_bytes: u16,
     ack_bytes: u16,
+    /// Marked packets so far, modulo 2^16.
+    marks: u16,
     pub(crate) meter: DeliveryMeter,
     /// When the engine will call [`Self::wake`] next.
     armed: Picos,
@@ -42,6 +44,7 @@ impl Receiver {
             end,
             header_bytes: kind.packets.header_bytes,
             ack_bytes: kind.packets.ack_bytes,
+            marks: 0,
             meter: DeliveryMeter::new(warmup, kind.propagation, resolution),
             armed: NEVER,
         }
@@ -53,6 +56,7 @@ impl Receiver {
     pub(crate) fn on_packet(&mut self, now: Picos, packet: &Packet) -> Option<Packet> {
         let bytes = u64::from(packet.bytes());
         let payload = u64::from(packet.bytes().saturating_sub(self.header_bytes));
+        self.marks = self.marks.wrapping_add(u16::from(packet.is_marked()));
         let ack = match &mut self.end {
             End::Tcp(receiver) => {
                 if packet.flags() & Packet::SYN != 0 {
@@ -68,7 +72,7 @@ impl Receiver {
                 receiver.on_data(now, packet, *overhead)
             }
         };
-        ack.map(|ack| ack.sized(self.ack_bytes))
+        ack.map(|ack| ack.reporting(self.ack_bytes, self.marks))
     }
 
     /// The alarm has gone off: the next ACK that has become due. To be called until there is none.
@@ -80,7 +84,7 @@ impl Receiver {
             End::Tcp(receiver) => receiver.on_timer(now),
             End::Datagram { receiver, .. } => receiver.poll(now),
         };
-        ack.map(|ack| ack.sized(self.ack_bytes))
+        ack.map(|ack| ack.reporting(self.ack_bytes, self.marks))
     }
 
     /// The alarm to set after a step, if one is needed.

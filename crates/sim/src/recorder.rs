@@ -109,12 +109,7 @@ impl Recorder {
                 series.finish(flows, flow, *in_flight, warmup, end)
             })
             .collect();
-        let links = links
-            .filter_map(|link| {
-                let offered = link.model.offered_bytes(warmup, end);
-                link.meter.map(|meter| meter.finish(offered))
-            })
-            .collect();
+        let links = links.filter_map(|link| link.finish(warmup, end)).collect();
         Outcome { flows, links, engine }
     }
 }

@@ -5,19 +5,24 @@
 
 use std::collections::BTreeMap;
 
-use paceline_net::{Link, Picos};
+use paceline_net::Picos;
+use paceline_net::queue::Tag;
 
+use crate::engine::tags;
 use crate::events::NEVER;
 use crate::flow::Flows;
-use crate::link_meter::{LinkMeter, MeteredLink};
+use crate::link_meter::{LinkMeter, MeteredLink, Model};
+use crate::network::tag_of;
 use crate::outcome::{EngineStats, Outcome};
 use crate::packet::Packet;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 
-/// What happens. At one time, arrivals come before timers, and the sample is last.
+/// What happens. At one time, queues come before arrivals, arrivals before timers, and the sample is last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    /// The queue of this link may be due.
+    Queue(u32),
     /// At the end of this link.
     Arrival(u32),
     /// An end's timer may be due.
@@ -32,6 +37,7 @@ struct Loop {
     entered: u64,
     links: Vec<MeteredLink>,
     paths: Vec<[Vec<u32>; 2]>,
+    tags: Vec<Tag>,
     flows: Flows,
     delivered: u64,
 }
@@ -40,14 +46,16 @@ struct Loop {
 pub(crate) fn run(plan: Plan) -> Outcome {
     let Plan { links, flows, duration_ps: end, warmup_ps, sample_ps, seed } = plan;
     let paths = flows.iter().map(|f| [f.forward.clone(), f.reverse.clone()]).collect();
+    let tags = tags(&flows);
     let flows = Flows::new(flows, warmup_ps, seed, |link| links[link as usize].spec.delay_ps);
-    let links = (0..).zip(links).map(|(index, link)| MeteredLink {
-        model: Link::new(link.spec, seed, index),
-        meter: link.recorded.then(|| LinkMeter::new(link.name, warmup_ps, end, sample_ps)),
+    let links = (0..).zip(links).map(|(index, link)| {
+        let meter = link.recorded.then(|| LinkMeter::new(link.name, warmup_ps, end, sample_ps));
+        MeteredLink::new(link.spec, seed, index, meter)
     });
     let links = links.collect();
     let mut recorder = Recorder::new(&flows, warmup_ps, end, sample_ps);
-    let mut this = Loop { pending: BTreeMap::new(), entered: 0, links, paths, flows, delivered: 0 };
+    let pending = BTreeMap::new();
+    let mut this = Loop { pending, entered: 0, links, paths, tags, flows, delivered: 0 };
     for flow in 0..this.flows.len() {
         this.add(this.flows.specs[flow].start, Event::Sender(flow as u32), None);
     }
@@ -61,6 +69,7 @@ pub(crate) fn run(plan: Plan) -> Outcome {
                 recorder.sample(now, &mut this.flows, this.links.iter_mut());
                 this.add(now + sample_ps, Event::Sample, None);
             }
+            (Event::Queue(link), _) => this.serve(now, link),
             (Event::Sender(flow), _) => this.on_sender_timer(now, flow as usize),
             (Event::Receiver(flow), _) => this.on_receiver_timer(now, flow as usize),
             (Event::Arrival(_), Some(packet)) => this.on_arrival(now, packet),
@@ -69,6 +78,9 @@ pub(crate) fn run(plan: Plan) -> Outcome {
     }
     let mut in_flight = vec![0; this.flows.len()];
     for packet in this.pending.values().flatten() {
+        in_flight[packet.flow() as usize] += u64::from(packet.is_data());
+    }
+    for packet in this.links.iter_mut().flat_map(|link| link.drain(end)) {
         in_flight[packet.flow() as usize] += u64::from(packet.is_data());
     }
     let engine = EngineStats { packets: this.delivered, ..EngineStats::default() };
@@ -105,9 +117,31 @@ impl Loop {
     fn transmit(&mut self, now: Picos, packet: Packet) {
         let flow = packet.flow() as usize;
         let link = self.paths[flow][usize::from(packet.is_ack())][usize::from(packet.hop())];
-        match self.links[link as usize].transmit(now, packet.bytes()) {
+        let model = &mut self.links[link as usize];
+        if let Model::Served(_) = model.model {
+            self.serve(now, link);
+            if let Model::Served(queue) = &mut self.links[link as usize].model {
+                queue.arrive(now, tag_of(&self.tags[flow], &packet), packet);
+            }
+            return self.serve(now, link);
+        }
+        match model.transmit(now, packet.bytes()) {
             Some(arrives) => self.add(arrives, Event::Arrival(link), Some(packet)),
             None => self.flows.dropped[flow] += u64::from(packet.is_data()),
+        }
+    }
+
+    /// Lets the queue of `link` decide as often as it is due.
+    fn serve(&mut self, now: Picos, link: u32) {
+        while let Some((arrives, packet)) = self.links[link as usize].serve(now) {
+            self.add(arrives, Event::Arrival(link), Some(packet));
+        }
+        while let Some(packet) = self.links[link as usize].take_dropped() {
+            self.flows.dropped[packet.flow() as usize] += u64::from(packet.is_data());
+        }
+        let due = self.links[link as usize].due();
+        if due != NEVER {
+            self.add(due, Event::Queue(link), None);
         }
     }
 

@@ -148,6 +148,7 @@ impl TcpSender {
             acked_packets: delivered.packets,
             prior_in_flight,
             newest: delivered.newest,
+            marks_seen: packet.marks_seen(),
             ..AckFacts::default()
         };
         let flag = |on: bool, flag: u32| if on { flag } else { 0 };
