@@ -249,13 +249,9 @@ impl Engine {
         for packet in self.network.packets() {
             in_flight[packet.flow() as usize] += u64::from(packet.is_data());
         }
-        let engine = EngineStats {
-            events: self.handled,
-            packets: self.delivered,
-            cpu_s: 0.0,
-            bytes_per_flow: self.flows.state_bytes() as f64 / self.flows.len().max(1) as f64,
-        };
-        self.recorder.finish(&self.flows, self.network.into_links(), &in_flight, engine)
+        let engine =
+            EngineStats { events: self.handled, packets: self.delivered, ..EngineStats::default() };
+        self.recorder.finish(self.flows, self.network.into_links(), &in_flight, engine)
     }
 }
 
