@@ -198,6 +198,19 @@ impl Flows {
         self.receivers[flow].as_mut().expect("made above")
     }
 
+    /// Fetches what the statistics of `flow` are taken from and what goes with its ends; those should be there by now.
+    #[inline]
+    pub(crate) fn prefetch_statistics(&self, flow: usize) {
+        if let Some(Some(sender)) = self.senders.get(flow) {
+            sender.host().prefetch_controller();
+            sender.meter.rtt.prefetch_counters();
+        }
+        if let Some(Some(receiver)) = self.receivers.get(flow) {
+            receiver.meter.queueing.prefetch_counters();
+            receiver.meter.signal.prefetch_ends();
+        }
+    }
+
     /// Memory of the tables that hold all flows, bytes.
     pub(crate) fn table_bytes(&self) -> usize {
         let row = size_of::<FlowSpec>() + 2 * size_of::<usize>() + size_of::<u64>();

@@ -125,7 +125,8 @@ impl LinkMeter {
         for (number, row) in rows.iter_mut(LINK_COLUMNS.len()).enumerate() {
             row[1] = bps(self.departed.get(number).copied().unwrap_or(0), self.sample);
         }
-        let series = rows.into_series(&Names::from(LINK_COLUMNS), &mut Vec::new());
+        let mut scratch = Vec::new();
+        let series = rows.into_series(&Names::from(LINK_COLUMNS), &mut scratch);
         let from = seconds(self.warmup);
         let after = series.time_s().partition_point(|t| *t <= from);
         let throughput_bps = bps(self.window_bytes, window);
@@ -138,7 +139,9 @@ impl LinkMeter {
             drops: self.drops,
             marks: 0,
             queue_ms: self.queue.stats(1e-6),
-            queue_bytes: series.column("queue_bytes").and_then(|c| summarize(&c.values[after..])),
+            queue_bytes: series
+                .column("queue_bytes")
+                .and_then(|c| summarize(&c.values[after..], &mut scratch)),
             series,
         }
     }

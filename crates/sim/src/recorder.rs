@@ -126,12 +126,14 @@ impl Recorder {
         let (mut outcomes, mut scratch) = (Vec::with_capacity(flows.len()), Vec::new());
         for (flow, in_flight) in in_flight.iter().enumerate() {
             flows.prefetch_ends(flow + 2 * FLOWS_AHEAD);
+            flows.prefetch_statistics(flow + FLOWS_AHEAD);
             state_bytes += flows.end_bytes(flow);
             let rows = sampled.next_if(|series| series.flow as usize == flow);
             let rows = rows.map(|series| series.rows).unwrap_or_default();
             let names = &names[flows.kind_number(flow)];
             let series = rows.into_series(names, &mut scratch);
-            outcomes.push(outcome(&flows, flow, *in_flight, series, warmup, end));
+            let window = [warmup, end];
+            outcomes.push(outcome(&flows, flow, *in_flight, series, window, &mut scratch));
             // Now that its memory is in the cache.
             flows.drop_ends(flow);
         }
@@ -157,14 +159,14 @@ fn columns_of(kind: &FlowKind) -> Names {
     FLOW_COLUMNS.into_iter().chain(observed).collect()
 }
 
-/// What came of `flow`.
+/// What came of `flow`. `scratch` is overwritten.
 fn outcome(
     flows: &Flows,
     flow: usize,
     in_flight_packets: u64,
     series: Series,
-    warmup: Picos,
-    end: Picos,
+    [warmup, end]: [Picos; 2],
+    scratch: &mut Vec<f64>,
 ) -> FlowOutcome {
     let (kind, start) = (flows.kind(flow), flows.specs[flow].start);
     let sender = flows.senders[flow].as_deref();
@@ -176,7 +178,8 @@ fn outcome(
     let active = last.saturating_sub(warmup.max(start)).max(1);
     let from = seconds(warmup.max(start));
     let after = series.time_s().partition_point(|t| *t <= from);
-    let column = |name: &str| -> Option<Stats> { summarize(&series.column(name)?.values[after..]) };
+    let mut column =
+        |name: &str| -> Option<Stats> { summarize(&series.column(name)?.values[after..], scratch) };
     let throughput_bps = bps(delivery.map_or(0, |d| d.window_bytes), active);
     let signal = delivery.and_then(|d| d.signal.p95_ms());
     FlowOutcome {

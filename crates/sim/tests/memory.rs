@@ -92,7 +92,7 @@ fn a_flow_that_has_not_begun_costs_at_most_128_bytes() {
 /// What an active flow is to cost at most beside its packets, bytes; and what it may cost until it does. Most of the difference is
 /// the scoreboard: 64 bytes per unacknowledged segment, in a ring with room for the most there ever were.
 const GOAL: f64 = 2048.0;
-const TODAY: f64 = 3200.0;
+const TODAY: f64 = 3100.0;
 
 /// Everything that grows with the flows counts: state of both ends, records of unacknowledged segments, controller, tables,
 /// distributions, alarms, the ACKs on the way and the unused part of every ring. Taken off are 32 bytes for each data packet on
