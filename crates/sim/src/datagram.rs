@@ -300,7 +300,8 @@ pub(crate) struct DatagramReceiver {
     next: u64,
     /// Packets below it that have not come.
     missing: u64,
-    outbox: VecDeque<(Picos, Packet)>,
+    /// ACKs that the host has not sent yet. There only on a host that takes time.
+    outbox: Option<Box<VecDeque<(Picos, Packet)>>>,
 }
 
 impl DatagramReceiver {
@@ -323,16 +324,18 @@ impl DatagramReceiver {
         if overhead_ps == 0 {
             return Some(ack);
         }
-        self.outbox.push_back((now + overhead_ps, ack));
+        self.outbox.get_or_insert_default().push_back((now + overhead_ps, ack));
         None
     }
 
     pub(crate) fn poll(&mut self, now: Picos) -> Option<Packet> {
         let due = self.deadline() <= now;
-        due.then(|| self.outbox.pop_front())?.map(|(_, ack)| ack)
+        let outbox = self.outbox.as_mut().filter(|_| due)?;
+        outbox.pop_front().map(|(_, ack)| ack)
     }
 
     pub(crate) fn deadline(&self) -> Picos {
-        self.outbox.front().map_or(NEVER, |(due, _)| *due)
+        let first = self.outbox.as_ref().and_then(|outbox| outbox.front());
+        first.map_or(NEVER, |(due, _)| *due)
     }
 }

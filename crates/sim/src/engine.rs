@@ -11,7 +11,7 @@
 use std::ops::ControlFlow;
 
 use paceline_net::queue::Tag;
-use paceline_net::{Capacity, Picos};
+use paceline_net::{Capacity, Picos, QueueSpec};
 
 use crate::events::Entry;
 use crate::flow::{Flows, PROVIDES};
@@ -64,7 +64,8 @@ impl Engine {
                 false => NOWHERE,
             }));
         }
-        let tags = tags(&flows);
+        let asks = links.iter().any(|link| link.spec.queue != QueueSpec::DropTail);
+        let tags = if asks { tags(&flows) } else { Vec::new() };
         let flows = Flows::new(flows, warmup_ps, seed, |link| links[link as usize].spec.delay_ps);
         let mut network = Network::new(links, routes, &homes, tags, seed, |name| {
             LinkMeter::new(name, warmup_ps, duration_ps, sample_ps)
@@ -263,13 +264,9 @@ impl Engine {
         for packet in self.network.packets(self.end) {
             in_flight[packet.flow() as usize] += u64::from(packet.is_data());
         }
-        let engine = EngineStats {
-            events: self.handled,
-            packets: self.delivered,
-            cpu_s: 0.0,
-            bytes_per_flow: self.flows.state_bytes() as f64 / self.flows.len().max(1) as f64,
-        };
-        self.recorder.finish(&self.flows, self.network.into_links(), &in_flight, engine)
+        let engine =
+            EngineStats { events: self.handled, packets: self.delivered, ..EngineStats::default() };
+        self.recorder.finish(self.flows, self.network.into_links(), &in_flight, engine)
     }
 }
 

@@ -6,7 +6,7 @@ use paceline_net::{Link, LinkSpec, Picos, QueueSpec, Sent, ServedLink, Verdict};
 use crate::events::NEVER;
 use crate::outcome::LinkOutcome;
 use crate::packet::Packet;
-use crate::series::{Rows, bps, seconds};
+use crate::series::{Names, Rows, bps, seconds};
 use crate::stats::{Distribution, Resolution, summarize};
 
 const LINK_COLUMNS: [(&str, &str); 6] = [
@@ -194,18 +194,21 @@ impl LinkMeter {
         (self.queue_sum_ns, self.queue_count) = (0, 0);
         // Throughput is filled in at the end: departures are known ahead of time.
         let row = [capacity, 0.0, waiting as f64, queue_ms, self.drops as f64, self.marks as f64];
-        self.rows.push(now, row.len()).copy_from_slice(&row);
+        let to_come = (self.end - now) / self.sample;
+        self.rows.push(now, row.len(), to_come).copy_from_slice(&row);
     }
 
     /// The record, given what the link could have served in the window, bytes.
     fn finish(self, offered: Option<f64>) -> LinkOutcome {
         let window = self.end - self.warmup;
-        let mut series = self.rows.into_series(&LINK_COLUMNS);
-        for (row, value) in series.columns[1].values.iter_mut().enumerate() {
-            *value = bps(self.departed.get(row).copied().unwrap_or(0), self.sample);
+        let mut rows = self.rows;
+        for (number, row) in rows.iter_mut(LINK_COLUMNS.len()).enumerate() {
+            row[1] = bps(self.departed.get(number).copied().unwrap_or(0), self.sample);
         }
+        let mut scratch = Vec::new();
+        let series = rows.into_series(&Names::from(LINK_COLUMNS), &mut scratch);
         let from = seconds(self.warmup);
-        let after = series.time_s.partition_point(|t| *t <= from);
+        let after = series.time_s().partition_point(|t| *t <= from);
         let throughput_bps = bps(self.window_bytes, window);
         let capacity_bps = offered.map(|bytes| bytes * 8.0 / seconds(window));
         LinkOutcome {
@@ -216,7 +219,9 @@ impl LinkMeter {
             drops: self.drops,
             marks: self.marks,
             queue_ms: self.queue.stats(1e-6),
-            queue_bytes: summarize(&series.columns[2].values[after..]),
+            queue_bytes: series
+                .column("queue_bytes")
+                .and_then(|c| summarize(&c.values[after..], &mut scratch)),
             series,
         }
     }

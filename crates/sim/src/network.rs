@@ -51,7 +51,7 @@ pub(crate) struct Network {
     steps: Vec<Step>,
     first_step: Vec<[u32; 2]>,
     ends: Ends,
-    /// What queues may know of the packets of each flow.
+    /// What queues may know of the packets of each flow; empty if no queue asks.
     tags: Vec<Tag>,
     /// Packets that queues have dropped in the batch at hand.
     dropped: Vec<Packet>,

@@ -84,7 +84,7 @@ pub(crate) fn run(plan: Plan) -> Outcome {
         in_flight[packet.flow() as usize] += u64::from(packet.is_data());
     }
     let engine = EngineStats { packets: this.delivered, ..EngineStats::default() };
-    recorder.finish(&this.flows, this.links.into_iter(), &in_flight, engine)
+    recorder.finish(this.flows, this.links.into_iter(), &in_flight, engine)
 }
 
 impl Loop {

@@ -116,7 +116,7 @@ fn an_active_flow_costs_no_more_than_it_did() {
     let active = outcome.flows.iter().filter(|flow| flow.rtt_ms.is_some()).count();
     assert!(active > FLOWS * 99 / 100, "{active} of {FLOWS} flows are active");
     let in_flight: u64 = outcome.flows.iter().map(|flow| flow.in_flight_packets).sum();
-    let columns: usize = outcome.flows.iter().map(|flow| 1 + flow.series.columns.len()).sum();
+    let columns: usize = outcome.flows.iter().map(|flow| 1 + flow.series.columns().len()).sum();
     let per_flow = (held - 32.0 * in_flight as f64 - 8.0 * columns as f64) / active as f64;
     let own = outcome.engine.bytes_per_flow;
     println!(

@@ -17,12 +17,18 @@ pub(crate) struct TcpReceiver {
     /// Received ranges above it, `[start, end)`, ascending and apart. There only while something is missing.
     #[expect(clippy::box_collection, reason = "one word in place of four, in every receiver")]
     ranges: Option<Box<VecDeque<(u64, u64)>>>,
-    /// When to acknowledge the in-order segment that has not been, at the latest; [`NEVER`] if there is none.
-    deadline: Picos,
-    /// How long it may wait, ps; [`NEVER`]: each is acknowledged at once.
+    /// `None`: every segment is acknowledged at once.
+    delayed: Option<Box<DelayedAck>>,
+}
+
+/// The in-order segment that has not been acknowledged.
+#[derive(Debug)]
+struct DelayedAck {
+    /// How long it may wait, ps.
     delay_ps: Picos,
-    /// That segment, if there is one.
-    unacked: Packet,
+    /// When to acknowledge it at the latest; [`NEVER`] if there is none.
+    deadline: Picos,
+    segment: Packet,
 }
 
 /// Whether an arrival was news.
@@ -36,13 +42,10 @@ pub(crate) enum Arrived {
 impl TcpReceiver {
     /// Acknowledges every second segment, and a single one after `delayed_ack_ps`; every segment if that is `None`.
     pub(crate) fn new(delayed_ack_ps: Option<Picos>) -> Self {
-        Self {
-            next: 0,
-            ranges: None,
-            deadline: NEVER,
-            delay_ps: delayed_ack_ps.unwrap_or(NEVER),
-            unacked: Packet::default(),
-        }
+        let delayed = delayed_ack_ps.map(|delay_ps| {
+            Box::new(DelayedAck { delay_ps, deadline: NEVER, segment: Packet::default() })
+        });
+        Self { next: 0, ranges: None, delayed }
     }
 
     /// Takes a data packet in; returns the ACK to send now, if any, without its size. At least every second segment is
@@ -52,13 +55,14 @@ impl TcpReceiver {
         let seq = expand(self.next, packet.seq());
         let had_gap = self.ranges.is_some();
         let (arrived, block) = self.insert(seq);
-        if self.delay_ps != NEVER
+        if let Some(delayed) = &mut self.delayed
             && arrived == Arrived::InOrder
             && !had_gap
             && self.next > QUICK_ACKS
-            && self.deadline == NEVER
+            && delayed.deadline == NEVER
         {
-            (self.deadline, self.unacked) = (now + self.delay_ps, *packet);
+            delayed.deadline = now + delayed.delay_ps;
+            delayed.segment = *packet;
             return (arrived, None);
         }
         (arrived, Some(self.ack(packet, block, arrived)))
@@ -66,21 +70,21 @@ impl TcpReceiver {
 
     /// The delayed ACK is due; returns it.
     pub(crate) fn on_timer(&mut self, now: Picos) -> Option<Packet> {
-        if self.deadline > now {
-            return None;
-        }
-        let packet = self.unacked;
+        let delayed = self.delayed.as_ref().filter(|delayed| delayed.deadline <= now)?;
+        let packet = delayed.segment;
         Some(self.ack(&packet, (0, 0), Arrived::InOrder))
     }
 
     /// When [`Self::on_timer`] is to be called.
     pub(crate) fn deadline(&self) -> Picos {
-        self.deadline
+        self.delayed.as_ref().map_or(NEVER, |delayed| delayed.deadline)
     }
 
     #[inline(always)]
     fn ack(&mut self, packet: &Packet, block: (u64, u64), arrived: Arrived) -> Packet {
-        self.deadline = NEVER;
+        if let Some(delayed) = &mut self.delayed {
+            delayed.deadline = NEVER;
+        }
         let duplicate = if arrived == Arrived::Duplicate { Packet::DUPLICATE } else { 0 };
         packet.acknowledging(self.next, block, duplicate)
     }
