@@ -84,9 +84,7 @@ impl AckSample {
     /// Delivery rate of the sample, bytes/s; `None` when there is no valid sample.
     #[inline]
     pub fn delivery_rate(&self) -> Option<f64> {
-        // Below 2^63 both of them: processors have an instruction for signed numbers only.
-        let float = |value: u64| value.cast_signed() as f64;
-        (self.interval_ns > 0).then(|| float(self.delivered_bytes) * 1e9 / float(self.interval_ns))
+        (self.interval_ns > 0).then(|| self.delivered_bytes as f64 * 1e9 / self.interval_ns as f64)
     }
 
     /// Whether `flag` is set.

@@ -402,9 +402,8 @@ impl Controller for Mpc {
     }
 }
 
-/// `ns` below 2^63 (292 years) in seconds.
 fn seconds(ns: u64) -> f64 {
-    ns.cast_signed() as f64 * 1e-9
+    ns as f64 * 1e-9
 }
 
 #[cfg(test)]
