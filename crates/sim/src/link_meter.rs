@@ -1,9 +1,8 @@
 //! What is measured of one recorded link while it runs.
 
 use paceline_net::queue::Ecn;
-use paceline_net::{Link, LinkSpec, Picos, QueueSpec, Sent, ServedLink, Verdict};
+use paceline_net::{Link, Picos, Sent, ServedLink, Verdict};
 
-use crate::events::NEVER;
 use crate::outcome::LinkOutcome;
 use crate::packet::Packet;
 use crate::series::{Names, Rows, bps, seconds};
@@ -19,34 +18,30 @@ const LINK_COLUMNS: [(&str, &str); 6] = [
 ];
 
 /// A link, and what is measured of it if it is recorded.
-pub(crate) struct MeteredLink {
-    pub(crate) model: Model,
-    meter: Option<LinkMeter>,
+pub(crate) struct Metered<M> {
+    pub(crate) model: M,
+    pub(crate) meter: Option<LinkMeter>,
 }
 
-/// How a link's packets are served.
-pub(crate) enum Model {
-    /// All is known as a packet enters.
-    Formula(Link),
-    /// A queue decides as the transmitter becomes free: the link must be asked when it is due.
-    Served(Box<ServedLink<Packet>>),
+/// A link of which all is known as a packet enters.
+pub(crate) type MeteredLink = Metered<Link>;
+
+/// A link whose queue decides as the transmitter becomes free: it must be asked when it is due.
+pub(crate) type QueueLink = Metered<ServedLink<Packet>>;
+
+/// A link as the recorder sees it.
+pub(crate) trait Recorded {
+    /// Takes a sample at `now`, `interval` after the last.
+    fn sample(&mut self, now: Picos, interval: Picos);
+    /// The record, if there is to be one, with what fell in `[warmup, end]`.
+    fn finish(self: Box<Self>, warmup: Picos, end: Picos) -> Option<LinkOutcome>;
 }
 
 impl MeteredLink {
-    pub(crate) fn new(spec: LinkSpec, seed: u64, stream: u64, meter: Option<LinkMeter>) -> Self {
-        let model = if spec.queue == QueueSpec::DropTail {
-            Model::Formula(Link::new(spec, seed, stream))
-        } else {
-            Model::Served(Box::new(ServedLink::new(spec, seed, stream)))
-        };
-        Self { model, meter }
-    }
-
-    /// A packet of `bytes` enters a link that is a formula at `now`. When it arrives at the far end; `None` when it is dropped.
+    /// A packet of `bytes` enters at `now`. When it arrives at the far end; `None` when it is dropped.
     #[inline]
     pub(crate) fn transmit(&mut self, now: Picos, bytes: u16) -> Option<Picos> {
-        let Model::Formula(model) = &mut self.model else { return None };
-        let verdict = model.enqueue(now, u32::from(bytes));
+        let verdict = self.model.enqueue(now, u32::from(bytes));
         if let Some(meter) = &mut self.meter {
             match verdict {
                 Verdict::Pass { departs, .. } => meter.on_departure(now, departs, bytes),
@@ -58,12 +53,12 @@ impl MeteredLink {
             Verdict::Drop(_) => None,
         }
     }
+}
 
-    /// The next packet whose service begins at or before `until`, on a link that is served: when it arrives, and what it has
-    /// become on the way.
+impl QueueLink {
+    /// The next packet whose service begins at or before `until`: when it arrives, and what it has become on the way.
     pub(crate) fn serve(&mut self, until: Picos) -> Option<(Picos, Packet)> {
-        let Model::Served(model) = &mut self.model else { return None };
-        let Sent { packet, departs, arrives } = model.serve(until)?;
+        let Sent { packet, departs, arrives } = self.model.serve(until)?;
         let entered = packet.item;
         let marked = packet.tag.ecn == Ecn::Marked;
         if let Some(meter) = &mut self.meter {
@@ -73,56 +68,42 @@ impl MeteredLink {
         Some((arrives, if marked { entered.marked() } else { entered }))
     }
 
-    /// A packet that a link that is served has dropped since the last call.
+    /// A packet that was dropped since the last call.
     pub(crate) fn take_dropped(&mut self) -> Option<Packet> {
-        let Model::Served(model) = &mut self.model else { return None };
-        let (packet, _) = model.take_dropped()?;
+        let (packet, _) = self.model.take_dropped()?;
         if let Some(meter) = &mut self.meter {
             meter.drops += 1;
         }
         Some(packet.item)
     }
+}
 
-    /// The packets that wait at `now`, the end, in front of a link that is served.
-    pub(crate) fn drain(&mut self, now: Picos) -> Vec<Packet> {
-        match &mut self.model {
-            Model::Formula(_) => Vec::new(),
-            Model::Served(model) => model.drain(now),
-        }
-    }
-
-    /// When [`Self::serve`] has something to do, unless something arrives before.
-    #[inline]
-    pub(crate) fn due(&self) -> Picos {
-        match &self.model {
-            Model::Formula(_) => NEVER,
-            Model::Served(model) => model.due(),
-        }
-    }
-
-    /// The record, if there is to be one.
-    pub(crate) fn finish(self, warmup: Picos, end: Picos) -> Option<LinkOutcome> {
-        let offered = self.offered_bytes(warmup, end);
-        self.meter.map(|meter| meter.finish(offered))
-    }
-
-    fn offered_bytes(&self, from: Picos, to: Picos) -> Option<f64> {
-        match &self.model {
-            Model::Formula(model) => model.offered_bytes(from, to),
-            Model::Served(model) => model.offered_bytes(from, to),
-        }
-    }
-
-    /// Takes a sample at `now`, `interval` after the last.
-    pub(crate) fn sample(&mut self, now: Picos, interval: Picos) {
-        let offered = self.offered_bytes(now - interval, now);
+impl Recorded for MeteredLink {
+    fn sample(&mut self, now: Picos, interval: Picos) {
         if let Some(meter) = &mut self.meter {
-            let backlog = match &mut self.model {
-                Model::Formula(model) => model.backlog(now),
-                Model::Served(model) => model.backlog(),
-            };
+            let backlog = self.model.backlog(now);
+            let offered = self.model.offered_bytes(now - interval, now);
             meter.sample(now, offered, backlog.bytes);
         }
+    }
+
+    fn finish(self: Box<Self>, warmup: Picos, end: Picos) -> Option<LinkOutcome> {
+        let offered = self.model.offered_bytes(warmup, end);
+        self.meter.map(|meter| meter.finish(offered))
+    }
+}
+
+impl Recorded for QueueLink {
+    fn sample(&mut self, now: Picos, interval: Picos) {
+        if let Some(meter) = &mut self.meter {
+            let offered = self.model.offered_bytes(now - interval, now);
+            meter.sample(now, offered, self.model.backlog().bytes);
+        }
+    }
+
+    fn finish(self: Box<Self>, warmup: Picos, end: Picos) -> Option<LinkOutcome> {
+        let offered = self.model.offered_bytes(warmup, end);
+        self.meter.map(|meter| meter.finish(offered))
     }
 }
 
@@ -164,7 +145,7 @@ impl LinkMeter {
     }
 
     /// A packet entered at `now` and leaves at `departs`. Departures never go back.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_departure(&mut self, now: Picos, departs: Picos, bytes: u16) {
         let queue_ns = (departs - now) / paceline_net::PS_PER_NS;
         self.queue_sum_ns += queue_ns;

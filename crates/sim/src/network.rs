@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use paceline_net::queue::{Ecn, Tag};
-use paceline_net::{Picos, PlainLink};
+use paceline_net::{Link, Picos, PlainLink, QueueSpec, ServedLink};
 
 use crate::events::{Entry, NEVER, Schedule, Tournament};
-use crate::link_meter::{LinkMeter, MeteredLink, Model};
+use crate::link_meter::{LinkMeter, Metered, MeteredLink, QueueLink, Recorded};
 use crate::packet::{Arrival, Packet};
 use crate::plan::NamedLink;
 use crate::route::{LaneSpec, Routes, Step};
@@ -29,6 +29,7 @@ struct Junction {
 enum JunctionLink {
     Plain(PlainLink),
     Metered(Box<MeteredLink>),
+    Queue(Box<QueueLink>),
 }
 
 struct Lane {
@@ -106,9 +107,14 @@ impl Network {
             let link = match &plain[index] {
                 Some(plain) if !link.recorded => JunctionLink::Plain(plain.clone()),
                 _ => {
-                    let meter = link.recorded.then(|| meter(link.name));
-                    let link = MeteredLink::new(link.spec, seed, index as u64, meter);
-                    JunctionLink::Metered(Box::new(link))
+                    let (stream, meter) = (index as u64, link.recorded.then(|| meter(link.name)));
+                    if link.spec.queue == QueueSpec::DropTail {
+                        let model = Link::new(link.spec, seed, stream);
+                        JunctionLink::Metered(Box::new(Metered { model, meter }))
+                    } else {
+                        let model = ServedLink::new(link.spec, seed, stream);
+                        JunctionLink::Queue(Box::new(Metered { model, meter }))
+                    }
                 }
             };
             junctions.push(Junction {
@@ -274,16 +280,14 @@ impl Network {
     pub(crate) fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) -> bool {
         let time = match &mut self.junctions[junction as usize].link {
             JunctionLink::Plain(link) => link.arrival(now, u32::from(packet.bytes())),
-            JunctionLink::Metered(link) => match &link.model {
-                Model::Formula(_) => match link.transmit(now, packet.bytes()) {
-                    Some(time) => time,
-                    None => return false,
-                },
-                Model::Served(_) => {
-                    self.queue(junction, now, packet);
-                    return true;
-                }
+            JunctionLink::Metered(link) => match link.transmit(now, packet.bytes()) {
+                Some(time) => time,
+                None => return false,
             },
+            JunctionLink::Queue(_) => {
+                self.queue(junction, now, packet);
+                return true;
+            }
         };
         self.enter_lane(time, packet);
         true
@@ -311,10 +315,8 @@ impl Network {
     fn queue(&mut self, junction: u32, now: Picos, packet: Packet) {
         self.serve(junction, now);
         let tag = tag_of(&self.tags[packet.flow() as usize], &packet);
-        if let JunctionLink::Metered(link) = &mut self.junctions[junction as usize].link
-            && let Model::Served(link) = &mut link.model
-        {
-            link.arrive(now, tag, packet);
+        if let JunctionLink::Queue(link) = &mut self.junctions[junction as usize].link {
+            link.model.arrive(now, tag, packet);
         }
         self.serve(junction, now);
     }
@@ -323,7 +325,7 @@ impl Network {
     #[inline(never)]
     fn serve(&mut self, junction: u32, until: Picos) {
         loop {
-            let JunctionLink::Metered(link) = &mut self.junctions[junction as usize].link else {
+            let JunctionLink::Queue(link) = &mut self.junctions[junction as usize].link else {
                 return;
             };
             let served = link.serve(until);
@@ -340,18 +342,20 @@ impl Network {
     }
 
     /// The links that keep a record, and more.
-    pub(crate) fn links(&mut self) -> impl Iterator<Item = &mut MeteredLink> {
+    pub(crate) fn links(&mut self) -> impl Iterator<Item = &mut dyn Recorded> {
         self.junctions.iter_mut().filter_map(|junction| match &mut junction.link {
             JunctionLink::Plain(_) => None,
-            JunctionLink::Metered(link) => Some(&mut **link),
+            JunctionLink::Metered(link) => Some(&mut **link as &mut dyn Recorded),
+            JunctionLink::Queue(link) => Some(&mut **link as &mut dyn Recorded),
         })
     }
 
     /// See [`Self::links`].
-    pub(crate) fn into_links(self) -> impl Iterator<Item = MeteredLink> {
+    pub(crate) fn into_links(self) -> impl Iterator<Item = Box<dyn Recorded>> {
         self.junctions.into_iter().filter_map(|junction| match junction.link {
             JunctionLink::Plain(_) => None,
-            JunctionLink::Metered(link) => Some(*link),
+            JunctionLink::Metered(link) => Some(link as Box<dyn Recorded>),
+            JunctionLink::Queue(link) => Some(link as Box<dyn Recorded>),
         })
     }
 
@@ -359,7 +363,11 @@ impl Network {
     pub(crate) fn packets(&mut self, now: Picos) -> Vec<Packet> {
         let mut packets: Vec<_> =
             self.lanes.iter().flat_map(|lane| lane.packets.packets()).collect();
-        packets.extend(self.links().flat_map(|link| link.drain(now)));
+        for junction in &mut self.junctions {
+            if let JunctionLink::Queue(link) = &mut junction.link {
+                packets.extend(link.model.drain(now));
+            }
+        }
         packets
     }
 }
@@ -381,8 +389,8 @@ impl JunctionLink {
     #[inline]
     fn due(&self) -> Picos {
         match self {
-            Self::Plain(_) => NEVER,
-            Self::Metered(link) => link.due(),
+            Self::Plain(_) | Self::Metered(_) => NEVER,
+            Self::Queue(link) => link.model.due(),
         }
     }
 }

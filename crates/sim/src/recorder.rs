@@ -7,7 +7,7 @@ use paceline_net::Picos;
 
 use crate::flow::{FlowKind, Flows};
 use crate::host::SendCounters;
-use crate::link_meter::MeteredLink;
+use crate::link_meter::Recorded;
 use crate::outcome::{EngineStats, FlowOutcome, Outcome, Series, Stats};
 use crate::receiver::Receiver;
 use crate::series::{Names, Rows, bps, seconds};
@@ -68,7 +68,7 @@ impl Recorder {
         &mut self,
         now: Picos,
         flows: &mut Flows,
-        links: impl Iterator<Item = &'a mut MeteredLink>,
+        links: impl Iterator<Item = &'a mut dyn Recorded>,
     ) {
         while let Some(flow) = self.waiting.pop_if(|f| flows.specs[*f as usize].start <= now) {
             self.running.push(FlowSeries::new(flow));
@@ -112,7 +112,7 @@ impl Recorder {
     pub(crate) fn finish(
         self,
         mut flows: Flows,
-        links: impl Iterator<Item = MeteredLink>,
+        links: impl Iterator<Item = Box<dyn Recorded>>,
         in_flight: &[u64],
         engine: EngineStats,
     ) -> Outcome {

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use paceline_net::Picos;
 use paceline_net::queue::Tag;
+use paceline_net::{Link, Picos, QueueSpec, ServedLink};
 
 use crate::engine::tags;
 use crate::events::NEVER;
 use crate::flow::Flows;
-use crate::link_meter::{LinkMeter, MeteredLink, Model};
+use crate::link_meter::{LinkMeter, Metered, MeteredLink, QueueLink, Recorded};
 use crate::network::tag_of;
 use crate::outcome::{EngineStats, Outcome};
 use crate::packet::Packet;
@@ -31,11 +31,32 @@ enum Event {
     Sample,
 }
 
+enum AnyLink {
+    Formula(Box<MeteredLink>),
+    Queue(Box<QueueLink>),
+}
+
+impl AnyLink {
+    fn recorded(&mut self) -> &mut dyn Recorded {
+        match self {
+            Self::Formula(link) => &mut **link,
+            Self::Queue(link) => &mut **link,
+        }
+    }
+
+    fn into_recorded(self) -> Box<dyn Recorded> {
+        match self {
+            Self::Formula(link) => link,
+            Self::Queue(link) => link,
+        }
+    }
+}
+
 struct Loop {
     /// By time, event, and order of entry.
     pending: BTreeMap<(Picos, Event, u64), Option<Packet>>,
     entered: u64,
-    links: Vec<MeteredLink>,
+    links: Vec<AnyLink>,
     paths: Vec<[Vec<u32>; 2]>,
     tags: Vec<Tag>,
     flows: Flows,
@@ -50,7 +71,12 @@ pub(crate) fn run(plan: Plan) -> Outcome {
     let flows = Flows::new(flows, warmup_ps, seed, |link| links[link as usize].spec.delay_ps);
     let links = (0..).zip(links).map(|(index, link)| {
         let meter = link.recorded.then(|| LinkMeter::new(link.name, warmup_ps, end, sample_ps));
-        MeteredLink::new(link.spec, seed, index, meter)
+        if link.spec.queue == QueueSpec::DropTail {
+            let model = Link::new(link.spec, seed, index);
+            return AnyLink::Formula(Box::new(Metered { model, meter }));
+        }
+        let model = ServedLink::new(link.spec, seed, index);
+        AnyLink::Queue(Box::new(Metered { model, meter }))
     });
     let links = links.collect();
     let mut recorder = Recorder::new(&flows, warmup_ps, end, sample_ps);
@@ -66,7 +92,7 @@ pub(crate) fn run(plan: Plan) -> Outcome {
         let packet = this.pending.pop_first().and_then(|(_, packet)| packet);
         match (event, packet) {
             (Event::Sample, _) => {
-                recorder.sample(now, &mut this.flows, this.links.iter_mut());
+                recorder.sample(now, &mut this.flows, this.links.iter_mut().map(AnyLink::recorded));
                 this.add(now + sample_ps, Event::Sample, None);
             }
             (Event::Queue(link), _) => this.serve(now, link),
@@ -80,11 +106,19 @@ pub(crate) fn run(plan: Plan) -> Outcome {
     for packet in this.pending.values().flatten() {
         in_flight[packet.flow() as usize] += u64::from(packet.is_data());
     }
-    for packet in this.links.iter_mut().flat_map(|link| link.drain(end)) {
-        in_flight[packet.flow() as usize] += u64::from(packet.is_data());
+    for link in &mut this.links {
+        let AnyLink::Queue(link) = link else { continue };
+        for packet in link.model.drain(end) {
+            in_flight[packet.flow() as usize] += u64::from(packet.is_data());
+        }
     }
     let engine = EngineStats { packets: this.delivered, ..EngineStats::default() };
-    recorder.finish(this.flows, this.links.into_iter(), &in_flight, engine)
+    recorder.finish(
+        this.flows,
+        this.links.into_iter().map(AnyLink::into_recorded),
+        &in_flight,
+        engine,
+    )
 }
 
 impl Loop {
@@ -117,31 +151,33 @@ impl Loop {
     fn transmit(&mut self, now: Picos, packet: Packet) {
         let flow = packet.flow() as usize;
         let link = self.paths[flow][usize::from(packet.is_ack())][usize::from(packet.hop())];
-        let model = &mut self.links[link as usize];
-        if let Model::Served(_) = model.model {
-            self.serve(now, link);
-            if let Model::Served(queue) = &mut self.links[link as usize].model {
-                queue.arrive(now, tag_of(&self.tags[flow], &packet), packet);
+        self.serve(now, link);
+        match &mut self.links[link as usize] {
+            AnyLink::Queue(queue) => {
+                queue.model.arrive(now, tag_of(&self.tags[flow], &packet), packet);
             }
-            return self.serve(now, link);
+            AnyLink::Formula(model) => match model.transmit(now, packet.bytes()) {
+                Some(arrives) => self.add(arrives, Event::Arrival(link), Some(packet)),
+                None => self.flows.dropped[flow] += u64::from(packet.is_data()),
+            },
         }
-        match model.transmit(now, packet.bytes()) {
-            Some(arrives) => self.add(arrives, Event::Arrival(link), Some(packet)),
-            None => self.flows.dropped[flow] += u64::from(packet.is_data()),
-        }
+        self.serve(now, link);
     }
 
-    /// Lets the queue of `link` decide as often as it is due.
+    /// Lets the queue of `link`, if it has one, decide as often as it is due.
     fn serve(&mut self, now: Picos, link: u32) {
-        while let Some((arrives, packet)) = self.links[link as usize].serve(now) {
-            self.add(arrives, Event::Arrival(link), Some(packet));
-        }
-        while let Some(packet) = self.links[link as usize].take_dropped() {
-            self.flows.dropped[packet.flow() as usize] += u64::from(packet.is_data());
-        }
-        let due = self.links[link as usize].due();
-        if due != NEVER {
-            self.add(due, Event::Queue(link), None);
+        loop {
+            let AnyLink::Queue(queue) = &mut self.links[link as usize] else { return };
+            let served = queue.serve(now);
+            while let Some(packet) = queue.take_dropped() {
+                self.flows.dropped[packet.flow() as usize] += u64::from(packet.is_data());
+            }
+            let due = queue.model.due();
+            match served {
+                Some((arrives, packet)) => self.add(arrives, Event::Arrival(link), Some(packet)),
+                None if due == NEVER => return,
+                None => return self.add(due, Event::Queue(link), None),
+            }
         }
     }
 

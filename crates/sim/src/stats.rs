@@ -39,17 +39,13 @@ impl Resolution {
 /// samples from a to b, 2 (log2(b / a) + 0.09) / (n - 2). That is the worst case, all samples of a step at one end of it; as a
 /// rule they are spread out, and the error is a small part of it.
 #[derive(Clone, Debug)]
-pub(crate) enum Distribution {
-    /// No sample yet.
-    Empty {
-        /// Most counters there may be.
-        counters: u16,
-    },
-    Counted(Counted),
+pub(crate) struct Distribution {
+    counted: Option<Counted>,
+    counters: u16,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Counted {
+struct Counted {
     count: u64,
     /// Sums of differences from the first sample: the mean and the variance without cancellation.
     origin: u64,
@@ -61,19 +57,13 @@ pub(crate) struct Counted {
 impl Distribution {
     /// With at most `counters` counters (at least 1).
     pub(crate) fn new(counters: u16) -> Self {
-        Self::Empty { counters }
+        Self { counted: None, counters }
     }
 
     /// One sample, below 2^63.
     #[inline]
     pub(crate) fn add(&mut self, value: u64) {
-        let counted = match self {
-            Self::Counted(counted) => counted,
-            Self::Empty { counters } => {
-                *self = Self::begin(value, *counters);
-                return;
-            }
-        };
+        let Some(counted) = &mut self.counted else { return self.begin(value) };
         counted.count += 1;
         let offset = value.wrapping_sub(counted.origin).cast_signed() as f64;
         counted.sum += offset;
@@ -83,22 +73,16 @@ impl Distribution {
 
     #[cold]
     #[inline(never)]
-    fn begin(value: u64, counters: u16) -> Self {
-        let histogram = Histogram::new(value, counters);
-        Self::Counted(Counted { count: 1, origin: value, sum: 0.0, sum_squares: 0.0, histogram })
-    }
-
-    fn counted(&self) -> Option<&Counted> {
-        match self {
-            Self::Counted(counted) => Some(counted),
-            Self::Empty { .. } => None,
-        }
+    fn begin(&mut self, value: u64) {
+        let histogram = Histogram::new(value, self.counters);
+        let first = Counted { count: 1, origin: value, sum: 0.0, sum_squares: 0.0, histogram };
+        self.counted = Some(first);
     }
 
     /// Fetches what the next sample will touch outside this struct.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        if let Self::Counted(counted) = self {
+        if let Some(counted) = &self.counted {
             counted.histogram.prefetch();
         }
     }
@@ -106,19 +90,19 @@ impl Distribution {
     /// Fetches what [`Self::stats`] will read outside this struct.
     #[inline]
     pub(crate) fn prefetch_counters(&self) {
-        if let Self::Counted(counted) = self {
+        if let Some(counted) = &self.counted {
             counted.histogram.prefetch_counters();
         }
     }
 
     /// Memory it holds beyond its own size, bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.counted().map_or(0, |counted| counted.histogram.heap_bytes())
+        self.counted.as_ref().map_or(0, |counted| counted.histogram.heap_bytes())
     }
 
     /// Summary of the samples times `scale`; `None` without samples.
     pub(crate) fn stats(&self, scale: f64) -> Option<Stats> {
-        let Counted { count, origin, sum, sum_squares, histogram } = self.counted()?;
+        let Counted { count, origin, sum, sum_squares, histogram } = self.counted.as_ref()?;
         let n = *count as f64;
         let offset = sum / n;
         let variance = (sum_squares / n - offset * offset).max(0.0);
