@@ -285,7 +285,8 @@ impl Network {
                 None => return false,
             },
             JunctionLink::Queue(_) => {
-                self.queue(junction, now, packet);
+                let [a, b, c] = packet.into_words();
+                self.queue(junction, now, a, b, c);
                 return true;
             }
         };
@@ -310,9 +311,11 @@ impl Network {
         }
     }
 
-    /// `packet` comes to a link whose queue decides. What is due there comes first: also in the very moment.
+    /// A packet, given by its words, comes to a link whose queue decides. What is due there comes first: also in the very moment.
+    #[cold]
     #[inline(never)]
-    fn queue(&mut self, junction: u32, now: Picos, packet: Packet) {
+    fn queue(&mut self, junction: u32, now: Picos, a: u64, b: u64, c: u64) {
+        let packet = Packet::from_words([a, b, c]);
         self.serve(junction, now);
         let tag = tag_of(&self.tags[packet.flow() as usize], &packet);
         if let JunctionLink::Queue(link) = &mut self.junctions[junction as usize].link {

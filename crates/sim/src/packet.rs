@@ -78,6 +78,19 @@ impl Packet {
         Self { tail: self.tail | u64::from(Self::MARKED) << FLAGS_SHIFT, ..self }
     }
 
+    /// The packet as three numbers: as such it is handed to a function in registers. A struct of three would be handed over in
+    /// memory, and then lives there also where that function is not called.
+    #[inline(always)]
+    pub(crate) fn into_words(self) -> [u64; 3] {
+        [self.flow_and_seq, self.body, self.tail]
+    }
+
+    /// See [`Self::into_words`].
+    #[inline(always)]
+    pub(crate) fn from_words([flow_and_seq, body, tail]: [u64; 3]) -> Self {
+        Self { flow_and_seq, body, tail }
+    }
+
     /// The same packet, about to cross link number `hop` of its path.
     #[inline(always)]
     pub(crate) fn at_hop(self, hop: u8) -> Self {
