@@ -110,8 +110,10 @@ impl Needs {
     pub const INT: Self = Self(32);
     /// ACKs carry a one-way delay.
     pub const ONE_WAY_DELAY: Self = Self(64);
+    /// Packets are sent as ECT(1): a scalable controller (RFC 9331).
+    pub const ECT1: Self = Self(128);
 
-    const NAMES: [(Self, &'static str); 7] = [
+    const NAMES: [(Self, &'static str); 8] = [
         (Self::PACING, "pacing"),
         (Self::CE_COUNT, "ce-count"),
         (Self::RATE_SAMPLE, "rate-sample"),
@@ -119,6 +121,7 @@ impl Needs {
         (Self::TIMERS, "timers"),
         (Self::INT, "int"),
         (Self::ONE_WAY_DELAY, "one-way-delay"),
+        (Self::ECT1, "ect1"),
     ];
 
     /// Both sets together.

@@ -4,23 +4,24 @@
 /// Lets one congestion signal through per window of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EpisodeGate {
-    reacted_ns: Option<u64>,
+    /// The nanosecond after the last reaction; 0 before the first.
+    from_ns: u64,
 }
 
 impl EpisodeGate {
     /// Whether a signal about a packet sent at `sent_ns` opens a new episode; if so the episode opens now.
     pub fn admits(&mut self, now_ns: u64, sent_ns: u64) -> bool {
         // A packet sent in the very nanosecond of the reaction may have left before it.
-        let new = self.reacted_ns.is_none_or(|reacted_ns| sent_ns > reacted_ns);
+        let new = sent_ns >= self.from_ns;
         if new {
-            self.reacted_ns = Some(now_ns);
+            self.open(now_ns);
         }
         new
     }
 
     /// Opens an episode that something else (the host, a timeout) has found.
     pub fn open(&mut self, now_ns: u64) {
-        self.reacted_ns = Some(now_ns);
+        self.from_ns = now_ns.saturating_add(1);
     }
 }
 

@@ -208,7 +208,7 @@ fn keys() {
         (
             BUFFER,
             "colour = \"red\"",
-            "bad.toml:6: link.colour = \"red\": unknown key; allowed: rate, trace, once, delay, rtt, buffer, queue, loss, noise, jitter, reorder, reverse",
+            "bad.toml:6: link.colour = \"red\": unknown key; allowed: rate, steps, trace, once, delay, rtt, buffer, queue, loss, noise, jitter, reorder, reverse",
         ),
         (
             DURATION,
@@ -267,7 +267,7 @@ fn keys() {
         (
             "[[flows]]\ncontroller = \"window\"",
             "",
-            "bad.toml:1: flows: missing; allowed: an array of at least one table with controller, count, name, start, start_spread, stop, size, cap, rtt, from, to, stack",
+            "bad.toml:1: flows: missing; allowed: an array of at least one table with controller, count, name, start, start_spread, stop, size, cap, rtt, ecn, class, from, to, stack",
         ),
         (
             DURATION,
@@ -317,18 +317,43 @@ fn impairments_and_queues() {
     check(&[
         (
             BUFFER,
-            "queue = \"codel\"",
-            "bad.toml:6: link.queue = \"codel\": queue \"codel\" is not available yet; allowed: droptail",
+            "steps = [{ at = \"5 s\", rate = \"1 Mbit/s\" }, { at = \"5 s\", rate = \"2 Mbit/s\" }]",
+            "bad.toml:6: link.steps.1.at = \"5 s\": not after the step before; allowed: after 5 s",
+        ),
+        (
+            BUFFER,
+            "queue = \"step\"",
+            "bad.toml:6: link.queue.threshold: missing; allowed: 0 to 1000000000 packets (units: packets)",
+        ),
+        (
+            BUFFER,
+            "queue = { kind = \"codel\", interval = \"0 s\" }",
+            "bad.toml:6: link.queue.interval = \"0 s\": out of range; allowed: 1 us to 1000 s (units: ns, us, µs, ms, s, min)",
+        ),
+        (
+            BUFFER,
+            "queue = { kind = \"red\", min = \"20 packets\", max = \"10 packets\" }",
+            "bad.toml:6: link.queue.max = \"10 packets\": below `min`; allowed: `min` or more",
+        ),
+        (
+            BUFFER,
+            "queue = { kind = \"dualpi2\", coupling = \"2\" }",
+            "bad.toml:6: link.queue.coupling = \"2\": expected a number, found text; allowed: a number, 1 to 16",
+        ),
+        (
+            BUFFER,
+            "queue = { kind = \"tbf\", rate = \"1 Mbit/s\", queue = \"htb\" }",
+            "bad.toml:6: link.queue.queue = \"htb\": unknown queue; allowed: droptail, drophead, step, red, codel, pie, fq, fq_codel, cake, dualpi2",
+        ),
+        (
+            BUFFER,
+            "queue = { kind = \"htb\", rate = \"9 Mbit/s\", classes = [{ rate = \"5 Mbit/s\", ceil = \"4 Mbit/s\" }] }",
+            "bad.toml:6: link.queue.classes.0.ceil = \"4 Mbit/s\": below the class's own `rate`; allowed: `rate` or more",
         ),
         (
             BUFFER,
             "queue = \"dropttail\"",
             "bad.toml:6: link.queue = \"dropttail\": unknown queue; did you mean `droptail`?",
-        ),
-        (
-            BUFFER,
-            "queue = { kind = \"pie\", target = \"5 ms\" }",
-            "bad.toml:6: link.queue.kind = \"pie\": queue \"pie\" is not available yet; allowed: droptail",
         ),
         (
             BUFFER,
@@ -343,7 +368,7 @@ fn impairments_and_queues() {
         (
             BUFFER,
             "queue = 5",
-            "bad.toml:6: link.queue = 5: expected text, found a whole number; allowed: droptail",
+            "bad.toml:6: link.queue = 5: expected text, found a whole number; allowed: droptail, drophead, step, red, codel, pie, fq, fq_codel, cake, dualpi2, tbf, htb",
         ),
         (
             BUFFER,
@@ -489,11 +514,11 @@ fn flows_and_networks() {
         ),
         (
             "duration = \"10 s\"\nflows = []".into(),
-            "bad.toml:2: flows = []: is empty; allowed: an array of at least one table with controller, count, name, start, start_spread, stop, size, cap, rtt, from, to, stack",
+            "bad.toml:2: flows = []: is empty; allowed: an array of at least one table with controller, count, name, start, start_spread, stop, size, cap, rtt, ecn, class, from, to, stack",
         ),
         (
             "duration = \"10 s\"\nflows = [5]\n".into(),
-            "bad.toml:2: flows.0 = 5: expected a table, found a whole number; allowed: a table with controller, count, name, start, start_spread, stop, size, cap, rtt, from, to, stack",
+            "bad.toml:2: flows.0 = 5: expected a table, found a whole number; allowed: a table with controller, count, name, start, start_spread, stop, size, cap, rtt, ecn, class, from, to, stack",
         ),
         (
             "duration = \"10 s\"\nflows = [{ controller = \"window\" }]\n".into(),
@@ -618,8 +643,8 @@ fn options() {
             "--set link.loss={ kind = 'bernoulli', probability = 2 }: link.loss.probability = 2: out of range; allowed: 0% to 99%, or a number 0 to 0.99",
         ),
         (
-            "link.queue=codel",
-            "--set link.queue=codel: queue \"codel\" is not available yet; allowed: droptail",
+            "link.queue=netem",
+            "--set link.queue=netem: unknown queue; allowed: droptail, drophead, step, red, codel, pie, fq, fq_codel, cake, dualpi2, tbf, htb",
         ),
         (
             "link.trace=none.down",

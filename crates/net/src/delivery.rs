@@ -64,6 +64,7 @@ impl Delivery {
 }
 
 impl Impairments {
+    #[inline(never)]
     fn on_packet(&mut self, mut arrives: Picos) -> Picos {
         if let Some((delay, random)) = &mut self.jitter {
             arrives = arrives.saturating_add(delay.quantile(random.uniform()));

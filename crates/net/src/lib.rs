@@ -12,8 +12,10 @@ mod delivery;
 pub mod link;
 mod loss;
 mod plain;
+pub mod queue;
 pub mod random;
 pub mod ring;
+mod served;
 mod service;
 pub mod trace;
 
@@ -22,6 +24,8 @@ pub use link::{
     Verdict,
 };
 pub use plain::PlainLink;
+pub use queue::QueueSpec;
+pub use served::{Sent, ServedLink};
 pub use trace::{OPPORTUNITY_BYTES, Trace, TraceError};
 
 /// Time in picoseconds from the origin of the run: fine enough for a packet at 384 Gbit/s (31.25 ns), wide enough for

@@ -3,21 +3,25 @@
 //! In: packets with their arrival times, non-decreasing. Out: a [`Verdict`] for each, at once. A packet passes random
 //! loss, then the test of the buffer, then service, then propagation with jitter and reordering.
 
+use std::ops::{AddAssign, SubAssign};
 use std::sync::Arc;
 
 use crate::buffer::Waiting;
 use crate::delivery::Delivery;
 use crate::loss::Loss;
-use crate::service::Service;
+use crate::queue::{QueueSpec, Queued};
+use crate::service::{Service, StepService, TraceService};
 use crate::{Picos, Trace};
 
-/// What a directed link is made of.
-#[derive(Clone, Debug, PartialEq)]
+/// What a directed link is made of. By default nothing: no service time, no delay, no limit.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkSpec {
     /// How fast it serves.
     pub capacity: Capacity,
     /// Propagation delay, ps.
     pub delay_ps: Picos,
+    /// Which packet is served next, and which is dropped or marked.
+    pub queue: QueueSpec,
     /// How much may wait.
     pub buffer: Buffer,
     /// Random loss, applied as a packet enters, before the queue.
@@ -29,12 +33,15 @@ pub struct LinkSpec {
 }
 
 /// Capacity of a link.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Capacity {
     /// No service time: a pure delay.
+    #[default]
     Unlimited,
     /// Bits per second, > 0.
     Constant(f64),
+    /// A rate that changes: bits per second, each from a time on, the first from 0. Times ascend.
+    Steps(Arc<[(Picos, f64)]>),
     /// Opportunities of 1504 bytes; with `once` the link is dead after the last one, otherwise the trace repeats.
     Trace {
         /// The opportunities.
@@ -114,6 +121,8 @@ pub enum Verdict {
 pub enum DropReason {
     /// The buffer was full.
     Buffer,
+    /// The queue's discipline chose it.
+    Managed,
     /// Random loss.
     Random,
     /// The trace is used up (`once`): the packet would never leave.
@@ -141,6 +150,20 @@ pub struct SpecError {
     pub allowed: &'static str,
 }
 
+impl<T> AddAssign<&Queued<T>> for Backlog {
+    fn add_assign(&mut self, packet: &Queued<T>) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.tag.bytes);
+    }
+}
+
+impl<T> SubAssign<&Queued<T>> for Backlog {
+    fn sub_assign(&mut self, packet: &Queued<T>) {
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.tag.bytes);
+    }
+}
+
 impl LinkSpec {
     /// Checks the ranges that the types cannot express.
     ///
@@ -161,6 +184,15 @@ impl LinkSpec {
             let good = rate.is_finite() && rate > 0.0;
             in_range("capacity", rate, "a positive rate in bit/s", good)?;
         }
+        if let Capacity::Steps(steps) = &self.capacity {
+            let good = |rate: &f64| rate.is_finite() && *rate > 0.0;
+            let bad = steps.iter().map(|(_, rate)| *rate).find(|rate| !good(rate));
+            in_range("capacity", bad.unwrap_or(1.0), "a positive rate in bit/s", bad.is_none())?;
+            let ascend = steps.first().is_some_and(|first| first.0 == 0)
+                && steps.windows(2).all(|pair| pair[0].0 < pair[1].0);
+            let count = steps.len() as f64;
+            in_range("capacity.steps", count, "times that ascend from 0", ascend)?;
+        }
         match self.loss {
             None => {}
             Some(LossModel::Bernoulli(p)) => probability("loss", p)?,
@@ -173,6 +205,14 @@ impl LinkSpec {
                 probability("loss.loss_bad", loss_bad)?;
                 probability("loss.loss_good", loss_good)?;
             }
+        }
+        if let Some((key, value, allowed)) = self.queue.fault() {
+            return Err(SpecError { key, value, allowed });
+        }
+        if self.queue != QueueSpec::DropTail && self.buffer.wait_ps.is_some() {
+            let value = self.buffer.wait_ps.unwrap_or_default() as f64;
+            let allowed = "a limit on the wait only with a drop-tail queue";
+            return Err(SpecError { key: "buffer.wait_ps", value, allowed });
         }
         if let Some(jitter) = self.jitter {
             let good = jitter.max_ps > 0 || jitter.mean_ps == 0;
@@ -190,7 +230,7 @@ impl LinkSpec {
     }
 }
 
-/// A directed link in operation.
+/// A directed link with a drop-tail queue in operation.
 #[derive(Clone, Debug)]
 pub struct Link {
     service: Service,
@@ -201,7 +241,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link that has carried nothing. `seed` and `stream` pick its own random streams: one each for loss, jitter and
+    /// A link that has carried nothing. Its queue is drop-tail, whatever the spec says: see [`crate::ServedLink`] for others. `seed` and `stream` pick its own random streams: one each for loss, jitter and
     /// reordering.
     pub fn new(spec: LinkSpec, seed: u64, stream: u64) -> Self {
         Self {
@@ -248,19 +288,14 @@ impl Link {
                 }
                 service.serve(now, bytes)
             }
-            Service::Trace(service) => {
-                let Some(start) = service.start(now) else {
-                    return Verdict::Drop(DropReason::Exhausted);
-                };
-                if !self.waiting.has_room(now, start, bytes) {
-                    return Verdict::Drop(DropReason::Buffer);
-                }
-                let Some(departs) = service.serve(bytes) else {
-                    return Verdict::Drop(DropReason::Exhausted);
-                };
-                self.waiting.push(start, bytes);
-                departs
-            }
+            Service::Steps(service) => match pass_steps(service, &mut self.waiting, now, bytes) {
+                Ok(departs) => departs,
+                Err(reason) => return Verdict::Drop(reason),
+            },
+            Service::Trace(service) => match pass_trace(service, &mut self.waiting, now, bytes) {
+                Ok(departs) => departs,
+                Err(reason) => return Verdict::Drop(reason),
+            },
         };
         let arrives = self.delivery.arrival(departs).max(now.saturating_add(1));
         Verdict::Pass { departs, arrives }
@@ -275,15 +310,46 @@ impl Link {
     /// opportunities with `from` < time <= `to`, so that adjacent intervals add up and a whole period from 0 counts every
     /// line once.
     pub fn offered_bytes(&self, from: Picos, to: Picos) -> Option<f64> {
-        match &self.service {
-            Service::Unlimited => None,
-            Service::Constant(service) => Some(service.offered_bytes(from, to)),
-            Service::Trace(service) => Some(service.offered_bytes(from, to)),
-        }
+        self.service.offered_bytes(from, to)
     }
 
     /// Propagation delay, ps.
     pub fn delay_ps(&self) -> Picos {
         self.delivery.delay_ps()
     }
+}
+
+/// When a packet leaves a link whose rate changes. Apart, as [`pass_trace`].
+#[inline(never)]
+fn pass_steps(
+    service: &mut StepService,
+    waiting: &mut Waiting,
+    now: Picos,
+    bytes: u32,
+) -> Result<Picos, DropReason> {
+    let start = service.start(now);
+    if start > now {
+        if !waiting.has_room(now, start, bytes) {
+            return Err(DropReason::Buffer);
+        }
+        waiting.push(start, bytes);
+    }
+    Ok(service.serve(now, bytes))
+}
+
+/// When a packet leaves a trace link. Apart, so that other links do not pay for the registers it takes.
+#[inline(never)]
+fn pass_trace(
+    service: &mut TraceService,
+    waiting: &mut Waiting,
+    now: Picos,
+    bytes: u32,
+) -> Result<Picos, DropReason> {
+    let start = service.start(now).ok_or(DropReason::Exhausted)?;
+    if !waiting.has_room(now, start, bytes) {
+        return Err(DropReason::Buffer);
+    }
+    let departs = service.serve(bytes).ok_or(DropReason::Exhausted)?;
+    waiting.push(start, bytes);
+    Ok(departs)
 }

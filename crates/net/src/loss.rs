@@ -23,6 +23,7 @@ impl Loss {
     }
 
     /// Whether the next packet is lost.
+    #[inline(never)]
     pub(crate) fn on_packet(&mut self) -> bool {
         match self.model {
             LossModel::Bernoulli(probability) => self.random.chance(probability),

@@ -2,6 +2,7 @@
 
 use crate::Picos;
 use crate::link::{Buffer, Capacity, LinkSpec};
+use crate::queue::QueueSpec;
 use crate::service::ConstantService;
 
 /// A directed link without limits, loss, jitter and reordering: when a packet arrives depends on when it entered and on the
@@ -23,7 +24,10 @@ impl PlainLink {
             }
             _ => return None,
         };
-        let plain = spec.loss.is_none() && spec.jitter.is_none() && spec.reorder.is_none();
+        let plain = spec.queue == QueueSpec::DropTail
+            && spec.loss.is_none()
+            && spec.jitter.is_none()
+            && spec.reorder.is_none();
         plain.then_some(Self { service, delay_ps: spec.delay_ps })
     }
 
@@ -56,8 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn spec(capacity: Capacity, delay_ps: Picos) -> LinkSpec {
-        let (buffer, loss, jitter, reorder) = (Buffer::default(), None, None, None);
-        LinkSpec { capacity, delay_ps, buffer, loss, jitter, reorder }
+        LinkSpec { capacity, delay_ps, ..LinkSpec::default() }
     }
 
     #[test]
@@ -70,6 +73,7 @@ mod tests {
         let reorder = Some(Reorder { probability: 0.1, extra_ps: 1 });
         for more in [
             LinkSpec { buffer, ..plain.clone() },
+            LinkSpec { queue: QueueSpec::Codel(Default::default()), ..plain.clone() },
             LinkSpec { jitter, ..plain.clone() },
             LinkSpec { reorder, ..plain.clone() },
             LinkSpec { loss: Some(LossModel::Bernoulli(0.1)), ..plain },

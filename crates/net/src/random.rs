@@ -22,6 +22,8 @@ pub enum Purpose {
     TraceOutage,
     /// Burst sizes and frame times of a synthetic trace.
     TraceBurst,
+    /// A queue that draws.
+    Queue,
 }
 
 /// An independent stream of random numbers.
@@ -69,7 +71,7 @@ const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection in which every input bit reaches every
 /// output bit.
-fn mix(x: u64) -> u64 {
+pub(crate) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(GOLDEN_GAMMA);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

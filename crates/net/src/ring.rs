@@ -6,14 +6,14 @@
 /// Records for the numbers `[first, next)`.
 #[derive(Clone, Debug)]
 pub struct SeqRing<T> {
-    slots: Vec<T>,
+    slots: Box<[T]>,
     first: u64,
     next: u64,
 }
 
 impl<T> Default for SeqRing<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), first: 0, next: 0 }
+        Self { slots: Box::default(), first: 0, next: 0 }
     }
 }
 
@@ -136,11 +136,12 @@ impl<T: Copy + Default> SeqRing<T> {
     /// Moves to `size` slots, a power of two that is not less than what is held.
     #[cold]
     fn resize(&mut self, size: usize) {
-        let mut slots = vec![T::default(); size];
-        for seq in self.first..self.next {
-            slots[seq as usize & (size - 1)] = self.slots[self.slot(seq)];
-        }
-        self.slots = slots;
+        let mask = size as u64 - 1;
+        let record = |slot: u64| {
+            let seq = self.first + (slot.wrapping_sub(self.first) & mask);
+            self.get(seq).copied().unwrap_or_default()
+        };
+        self.slots = (0..size as u64).map(record).collect();
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{PS_PER_MS, PS_PER_S, Picos};
 pub(crate) enum Service {
     Unlimited,
     Constant(ConstantService),
+    Steps(StepService),
     Trace(TraceService),
 }
 
@@ -23,7 +24,18 @@ impl Service {
         match capacity {
             Capacity::Unlimited => Self::Unlimited,
             Capacity::Constant(rate_bps) => Self::Constant(ConstantService::new(rate_bps)),
+            Capacity::Steps(steps) => Self::Steps(StepService::new(steps)),
             Capacity::Trace { trace, once } => Self::Trace(TraceService::new(trace, once)),
+        }
+    }
+
+    /// Bytes that could be served in `(from, to]`; `None` when unlimited.
+    pub(crate) fn offered_bytes(&self, from: Picos, to: Picos) -> Option<f64> {
+        match self {
+            Self::Unlimited => None,
+            Self::Constant(service) => Some(service.offered_bytes(from, to)),
+            Self::Steps(service) => Some(service.offered_bytes(from, to)),
+            Self::Trace(service) => Some(service.offered_bytes(from, to)),
         }
     }
 }
@@ -97,6 +109,17 @@ impl ConstantService {
         self.last_fraction = fraction as u64;
     }
 
+    /// Serves at another rate from the end of the last service on.
+    fn change_rate(&mut self, rate_bps: f64) {
+        let (busy_until_ps, busy_until_fraction) = (self.busy_until_ps, self.busy_until_fraction);
+        *self = Self { busy_until_ps, busy_until_fraction, ..Self::new(rate_bps) };
+    }
+
+    /// The last service ends at `time`.
+    fn postpone(&mut self, time: Picos) {
+        (self.busy_until_ps, self.busy_until_fraction) = (time, 0);
+    }
+
     /// Bytes served in `(from, to]` without a pause.
     pub(crate) fn offered_bytes(&self, from: Picos, to: Picos) -> f64 {
         to.saturating_sub(from) as f64 / PS_PER_S as f64 * (self.rate_bps / 8.0)
@@ -136,6 +159,66 @@ fn fixed_ps_per_byte(rate_bps: f64) -> u128 {
     let surplus = (exponent - 64).clamp(0, 127) as u32;
     let rounded_up = remainder != 0 || quotient & ((1 << surplus) - 1) != 0;
     (quotient >> surplus).saturating_add(u128::from(rounded_up))
+}
+
+/// Service at a rate that changes at given times. What a packet has been sent of when the rate changes stays sent.
+#[derive(Clone, Debug)]
+pub(crate) struct StepService {
+    steps: Arc<[(Picos, f64)]>,
+    /// The step that was in force when the last service ended …
+    at: usize,
+    /// … and service at its rate.
+    service: ConstantService,
+}
+
+impl StepService {
+    fn new(steps: Arc<[(Picos, f64)]>) -> Self {
+        let rate_bps = steps.first().map_or(0.0, |first| first.1);
+        Self { steps, at: 0, service: ConstantService::new(rate_bps) }
+    }
+
+    /// As [`ConstantService::start`].
+    #[inline]
+    pub(crate) fn start(&self, now: Picos) -> Picos {
+        self.service.start(now)
+    }
+
+    /// As [`ConstantService::serve`].
+    pub(crate) fn serve(&mut self, now: Picos, bytes: u32) -> Picos {
+        let start = self.start(now);
+        while let Some((_, rate_bps)) = self.next_before(start.saturating_add(1)) {
+            self.service.change_rate(rate_bps);
+        }
+        let mut end = self.service.serve(now, bytes);
+        while let Some((time, rate_bps)) = self.next_before(end) {
+            // What is left at that time takes longer by the ratio of the rates.
+            let ratio = self.service.rate_bps / rate_bps;
+            let rest = (end - time) as f64 * ratio;
+            self.service.change_rate(rate_bps);
+            end = time.saturating_add(rest.ceil() as Picos);
+            self.service.postpone(end);
+        }
+        end
+    }
+
+    /// Moves on to the next step if it begins before `time`: when it does, and its rate.
+    fn next_before(&mut self, time: Picos) -> Option<(Picos, f64)> {
+        let step = *self.steps.get(self.at + 1)?;
+        (step.0 < time).then(|| {
+            self.at += 1;
+            step
+        })
+    }
+
+    /// Bytes that could be served in `(from, to]`.
+    fn offered_bytes(&self, from: Picos, to: Picos) -> f64 {
+        let ends = self.steps.iter().skip(1).map(|step| step.0).chain([Picos::MAX]);
+        let part = |((begin, rate_bps), end): (&(Picos, f64), Picos)| {
+            let span = to.min(end).saturating_sub(from.max(*begin));
+            span as f64 / PS_PER_S as f64 * (rate_bps / 8.0)
+        };
+        self.steps.iter().zip(ends).map(part).sum()
+    }
 }
 
 /// Service by the opportunities of a trace.
@@ -306,7 +389,44 @@ mod tests {
         assert_eq!(fixed_ps_per_byte(2f64.powi(70)), 125_000_000_000);
     }
 
+    #[test]
+    fn a_rate_that_changes_in_the_middle_of_a_packet() {
+        // 12 Mbit/s: 1500 bytes in 1 ms; from 1.5 ms on 6 Mbit/s; from 10 ms on 24.
+        let ms = PS_PER_MS;
+        let steps = [(0, 12e6), (3 * ms / 2, 6e6), (10 * ms, 24e6)];
+        let mut service = StepService::new(steps.into());
+        assert_eq!(service.serve(0, 1500), ms);
+        // Half of it at 12, half at 6.
+        assert_eq!(service.serve(0, 1500), 3 * ms / 2 + ms);
+        assert_eq!(service.serve(0, 1500), 9 * ms / 2);
+        // After a pause over a change.
+        assert_eq!(service.serve(11 * ms, 1500), 23 * ms / 2);
+        assert_eq!(service.offered_bytes(ms, 11 * ms), 750.0 + 8.5 * 750.0 + 3000.0);
+        // One packet over two changes: 0.5 ms at 12, 8.5 ms at 6, the rest at 24.
+        let mut service = StepService::new([(0, 12e6), (ms, 6e6), (2 * ms, 24e6)].into());
+        // 1500 by 1 ms, 750 by 2 ms, 750 more in 0.25 ms.
+        assert_eq!(service.serve(0, 3000), 2 * ms + ms / 4);
+    }
+
     proptest! {
+        /// Steps that change nothing are a constant rate, to a picosecond per change in the middle of a packet.
+        #[test]
+        fn equal_steps_are_a_constant_rate(
+            rate in 1e5f64..1e10,
+            times in prop::collection::btree_set(1u64..50_000_000_000, 0..6),
+            packets in prop::collection::vec((0u64..1_000_000_000, 40u32..9000), 1..60),
+        ) {
+            let steps: Arc<[_]> = [0].into_iter().chain(times).map(|time| (time, rate)).collect();
+            let mut constant = ConstantService::new(rate);
+            let mut stepped = StepService::new(steps.clone());
+            let mut now = 0;
+            for (gap, bytes) in packets {
+                now += gap;
+                let (a, b) = (constant.serve(now, bytes), stepped.serve(now, bytes));
+                prop_assert!(a.abs_diff(b) <= steps.len() as u64, "{} {}", a, b);
+            }
+        }
+
         #[test]
         fn duration_of_a_byte_is_the_quotient_rounded_up(rate in 1u64..1 << 53) {
             let exact = (u128::from(8 * PS_PER_S) << 64).div_ceil(u128::from(rate));

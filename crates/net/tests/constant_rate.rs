@@ -6,14 +6,7 @@ use paceline_net::{
 };
 
 fn spec(rate_bps: f64, buffer: Buffer) -> LinkSpec {
-    LinkSpec {
-        capacity: Capacity::Constant(rate_bps),
-        delay_ps: 0,
-        buffer,
-        loss: None,
-        jitter: None,
-        reorder: None,
-    }
+    LinkSpec { capacity: Capacity::Constant(rate_bps), buffer, ..LinkSpec::default() }
 }
 
 fn link(rate_bps: f64) -> Link {

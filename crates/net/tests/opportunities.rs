@@ -11,11 +11,8 @@ fn link(opportunities_ms: &[u32], once: bool, buffer: Buffer) -> Link {
     let trace = Trace::from_opportunities(opportunities_ms.to_vec()).expect("valid");
     let spec = LinkSpec {
         capacity: Capacity::Trace { trace: Arc::new(trace), once },
-        delay_ps: 0,
         buffer,
-        loss: None,
-        jitter: None,
-        reorder: None,
+        ..LinkSpec::default()
     };
     Link::new(spec, 0, 0)
 }

@@ -10,7 +10,7 @@ use paceline_net::{
 use proptest::prelude::*;
 
 fn link(capacity: Capacity, buffer: Buffer) -> Link {
-    let spec = LinkSpec { capacity, delay_ps: 7, buffer, loss: None, jitter: None, reorder: None };
+    let spec = LinkSpec { capacity, delay_ps: 7, buffer, ..LinkSpec::default() };
     Link::new(spec, 0, 0)
 }
 
@@ -190,6 +190,7 @@ fn any_spec() -> impl Strategy<Value = LinkSpec> {
             loss,
             jitter,
             reorder,
+            ..LinkSpec::default()
         },
     )
 }

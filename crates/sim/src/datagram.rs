@@ -14,8 +14,12 @@ use crate::host::{AckFacts, Host};
 use crate::meter::RttMeter;
 use crate::packet::{Packet, expand};
 use crate::plan::DatagramOptions;
+use crate::prefetch::prefetch;
 use crate::transfer::Transfer;
 use paceline_net::ring::SeqRing;
+
+/// How many packets ahead to ask for a stamp: windows are megabytes, and each flow's ACKs and sendings a stream of their own.
+const AHEAD: u64 = 4;
 
 /// Stamps kept of packets below the highest acknowledged, so that a reordered ACK still gives an RTT sample.
 const LATE_ACKS: u64 = 64;
@@ -83,15 +87,31 @@ impl DatagramSender {
         self.transfer.is_complete(self.acked_to)
     }
 
-    /// An ACK reaches the host. The ideal one handles it now, any other in [`Self::poll_send`] when it gets to it.
+    /// An ACK reaches the host. The ideal one handles it now, any other in [`Self::poll_send`] when it gets to it. Whether
+    /// there is need to poll.
     #[inline]
-    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) {
-        if self.is_ideal {
-            self.quiet_since = now;
-            self.handle_ack(now, packet, meter);
-        } else {
+    pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) -> bool {
+        if !self.is_ideal {
             self.inbox.push_back((now, *packet));
+            return true;
         }
+        self.quiet_since = now;
+        self.handle_ack(now, packet, meter);
+        !self.still_waits_for_pacer(now)
+    }
+
+    /// Whether a poll of the ideal host would find what the last one has found: the pacer holds the next packet back, for as
+    /// long as it did, and nothing else is due before. Most ACKs of a paced flow come while it waits so.
+    #[inline]
+    fn still_waits_for_pacer(&self, now: Picos) -> bool {
+        let departure = self.host.departure();
+        self.waits_for_pacer
+            && departure > now
+            && departure == self.deadline
+            && departure <= self.host.timer()
+            && self.host.window_allows(self.in_flight())
+            && self.transfer.offers(self.sendings.next(), now)
+            && self.timeout_before(departure).is_none()
     }
 
     #[inline]
@@ -158,6 +178,7 @@ impl DatagramSender {
         let seq = expand(self.sendings.next(), packet.seq());
         self.expiries = 0;
         let Some(stamp) = self.sendings.get(seq).copied() else { return };
+        self.sendings.slot_of(seq + AHEAD).into_iter().for_each(prefetch);
         let prior_in_flight = self.in_flight();
         let limited = seq < self.limited_until;
         self.acked_to = self.acked_to.max(seq + 1);
@@ -165,6 +186,7 @@ impl DatagramSender {
             acked_packets: 1,
             prior_in_flight,
             newest: Some(stamp),
+            marks_seen: packet.marks_seen(),
             flags: AckSample::CUMULATIVE | if limited { AckSample::CWND_LIMITED } else { 0 },
         };
         let mut ack = Ack::default();
@@ -217,7 +239,7 @@ impl DatagramSender {
             self.quiet_since = now;
         }
         let packet = self.transfer.data(seq, now);
-        let bytes = u64::from(packet.bytes());
+        let bytes = packet.bytes();
         if self.options.blocking && self.host.pacing_bytes_per_s().is_some() {
             // usleep() takes whole microseconds.
             let gap = self.host.pacing_gap(bytes) / PS_PER_US * PS_PER_US;
@@ -226,6 +248,7 @@ impl DatagramSender {
         }
         let stamp = self.host.on_send(now, bytes, in_flight, false);
         self.sendings.push(stamp);
+        self.sendings.slot_of(seq + AHEAD).into_iter().for_each(prefetch);
         packet
     }
 
@@ -277,7 +300,8 @@ pub(crate) struct DatagramReceiver {
     next: u64,
     /// Packets below it that have not come.
     missing: u64,
-    outbox: VecDeque<(Picos, Packet)>,
+    /// ACKs that the host has not sent yet. There only on a host that takes time.
+    outbox: Option<Box<VecDeque<(Picos, Packet)>>>,
 }
 
 impl DatagramReceiver {
@@ -300,16 +324,18 @@ impl DatagramReceiver {
         if overhead_ps == 0 {
             return Some(ack);
         }
-        self.outbox.push_back((now + overhead_ps, ack));
+        self.outbox.get_or_insert_default().push_back((now + overhead_ps, ack));
         None
     }
 
     pub(crate) fn poll(&mut self, now: Picos) -> Option<Packet> {
         let due = self.deadline() <= now;
-        due.then(|| self.outbox.pop_front())?.map(|(_, ack)| ack)
+        let outbox = self.outbox.as_mut().filter(|_| due)?;
+        outbox.pop_front().map(|(_, ack)| ack)
     }
 
     pub(crate) fn deadline(&self) -> Picos {
-        self.outbox.front().map_or(NEVER, |(due, _)| *due)
+        let first = self.outbox.as_ref().and_then(|outbox| outbox.front());
+        first.map_or(NEVER, |(due, _)| *due)
     }
 }

@@ -10,12 +10,13 @@
 
 use std::ops::ControlFlow;
 
-use paceline_net::{Capacity, Picos};
+use paceline_net::queue::Tag;
+use paceline_net::{Capacity, Picos, QueueSpec};
 
 use crate::events::Entry;
 use crate::flow::{Flows, PROVIDES};
 use crate::link_meter::LinkMeter;
-use crate::network::{Arrivals, MAX_LANES, Network};
+use crate::network::{Arrivals, MAX_LANES, NOWHERE, Network};
 use crate::outcome::{EngineStats, Outcome};
 use crate::packet::Packet;
 use crate::plan::{FlowPlan, MAX_IN_FLIGHT, Plan, PlanError, Stack};
@@ -54,13 +55,23 @@ impl Engine {
                 "link `{name}`: packets come to it over {lanes} different ways; at most {MAX_LANES} can be told apart"
             )));
         }
-        let homes: Vec<u32> = flows.iter().map(|flow| routes.junction(flow.forward[0])).collect();
+        // Senders, then receivers, if any of them keeps ACKs back.
+        let mut homes: Vec<u32> =
+            flows.iter().map(|flow| routes.junction(flow.forward[0])).collect();
+        if flows.iter().any(|flow| flow.stack.delays_acks()) {
+            homes.extend(flows.iter().map(|flow| match flow.stack.delays_acks() {
+                true => routes.junction(flow.reverse[0]),
+                false => NOWHERE,
+            }));
+        }
+        let asks = links.iter().any(|link| link.spec.queue != QueueSpec::DropTail);
+        let tags = if asks { tags(&flows) } else { Vec::new() };
         let flows = Flows::new(flows, warmup_ps, seed, |link| links[link as usize].spec.delay_ps);
-        let mut network = Network::new(links, routes, seed, |name| {
+        let mut network = Network::new(links, routes, &homes, tags, seed, |name| {
             LinkMeter::new(name, warmup_ps, duration_ps, sample_ps)
         });
         for (id, (home, spec)) in (0..).zip(homes.into_iter().zip(&flows.specs)) {
-            network.set_timer(home, Entry { time: spec.start, id });
+            network.set_alarm(home, Entry { time: spec.start, id });
         }
         network.settle_all();
         let recorder = Recorder::new(&flows, warmup_ps, duration_ps, sample_ps);
@@ -128,6 +139,9 @@ impl Engine {
         self.run_timers(junction, limit);
         self.order = order;
         self.network.settle(junction, limit);
+        while let Some(packet) = self.network.take_dropped() {
+            self.flows.dropped[packet.flow() as usize] += u64::from(packet.is_data());
+        }
     }
 
     /// Gets the flows ready whose packets come next.
@@ -151,18 +165,18 @@ impl Engine {
     /// Runs the timers of `junction` that expire before `limit`.
     #[inline]
     fn run_timers(&mut self, junction: u32, limit: Picos) {
-        if self.network.has_expired(junction, limit) {
-            self.run_expired(junction, limit);
+        if self.network.has_alarm(junction, limit) {
+            self.run_alarms(junction, limit);
         }
     }
 
     #[inline(never)]
-    fn run_expired(&mut self, junction: u32, limit: Picos) {
-        while self.network.has_expired(junction, limit) {
-            let Some(timer) = self.network.take_timer(junction) else { return };
+    fn run_alarms(&mut self, junction: u32, limit: Picos) {
+        while self.network.has_alarm(junction, limit) {
+            let alarm = self.network.first_alarm(junction);
             self.handled += 1;
-            self.on_timer(junction, timer);
-            self.network.renew_timer(junction);
+            self.on_alarm(junction, alarm);
+            self.network.put_out(junction, alarm);
         }
     }
 
@@ -172,8 +186,9 @@ impl Engine {
         if packet.hop() != Packet::AT_END {
             self.transmit(junction, now, packet);
         } else if packet.is_ack() {
-            if let Some(sender) = &mut self.flows.senders[flow] {
-                sender.on_ack(now, &packet);
+            if let Some(sender) = &mut self.flows.senders[flow]
+                && sender.on_ack(now, &packet)
+            {
                 self.pump(junction, now, flow);
             }
         } else {
@@ -181,7 +196,7 @@ impl Engine {
             let receiver = self.flows.receiver(flow);
             let ack = receiver.on_packet(now, &packet);
             if let Some(time) = receiver.alarm(now) {
-                self.set_receiver_timer(junction, time, flow);
+                self.set_receiver_alarm(junction, time, flow);
             }
             if let Some(ack) = ack {
                 self.transmit(junction, now, ack);
@@ -189,14 +204,14 @@ impl Engine {
         }
     }
 
-    fn on_timer(&mut self, junction: u32, timer: Entry) {
-        let (now, flow) = (timer.time, timer.id as usize);
+    fn on_alarm(&mut self, junction: u32, alarm: Entry) {
+        let (now, flow) = (alarm.time, alarm.id as usize);
         if let Some(flow) = flow.checked_sub(self.flows.len()) {
             while let Some(ack) = self.flows.receiver(flow).wake(now) {
                 self.transmit(junction, now, ack);
             }
             if let Some(time) = self.flows.receiver(flow).alarm(now) {
-                self.set_receiver_timer(junction, time, flow);
+                self.set_receiver_alarm(junction, time, flow);
             }
             return;
         }
@@ -205,7 +220,7 @@ impl Engine {
             Some(sender) => {
                 if !sender.wake(now) {
                     if let Some(time) = sender.alarm(now) {
-                        self.network.set_timer(junction, Entry { time, id: flow as u32 });
+                        self.network.set_alarm(junction, Entry { time, id: flow as u32 });
                     }
                     return;
                 }
@@ -228,7 +243,7 @@ impl Engine {
             }
         }
         if let Some(time) = sender.alarm(now) {
-            self.network.set_timer(junction, Entry { time, id: flow as u32 });
+            self.network.set_alarm(junction, Entry { time, id: flow as u32 });
         }
     }
 
@@ -239,24 +254,25 @@ impl Engine {
         }
     }
 
-    fn set_receiver_timer(&mut self, junction: u32, time: Picos, flow: usize) {
+    fn set_receiver_alarm(&mut self, junction: u32, time: Picos, flow: usize) {
         let id = (self.flows.len() + flow) as u32;
-        self.network.set_timer(junction, Entry { time, id });
+        self.network.set_alarm(junction, Entry { time, id });
     }
 
-    fn finish(self) -> Outcome {
+    fn finish(mut self) -> Outcome {
         let mut in_flight = vec![0; self.flows.len()];
-        for packet in self.network.packets() {
+        for packet in self.network.packets(self.end) {
             in_flight[packet.flow() as usize] += u64::from(packet.is_data());
         }
-        let engine = EngineStats {
-            events: self.handled,
-            packets: self.delivered,
-            cpu_s: 0.0,
-            bytes_per_flow: self.flows.state_bytes() as f64 / self.flows.len().max(1) as f64,
-        };
-        self.recorder.finish(&self.flows, self.network.into_links(), &in_flight, engine)
+        let engine =
+            EngineStats { events: self.handled, packets: self.delivered, ..EngineStats::default() };
+        self.recorder.finish(self.flows, self.network.into_links(), &in_flight, engine)
     }
+}
+
+/// What queues may know of the data packets of each flow.
+pub(crate) fn tags(flows: &[FlowPlan]) -> Vec<Tag> {
+    (0..).zip(flows).map(|(flow, plan)| Tag { flow, ..plan.tag }).collect()
 }
 
 /// What the engine takes for granted of a plan.
@@ -264,6 +280,10 @@ fn check(plan: &Plan) -> Result<(), PlanError> {
     let range = |what: String| Err(PlanError::Range(what));
     if plan.sample_ps == 0 || plan.duration_ps == 0 || plan.warmup_ps >= plan.duration_ps {
         return range("duration, sample interval and duration - warmup must be above 0".into());
+    }
+    if plan.flows.len() > Packet::MAX_FLOWS {
+        let (count, most) = (plan.flows.len(), Packet::MAX_FLOWS);
+        return range(format!("{count} flows: at most {most} can be told apart"));
     }
     for link in &plan.links {
         if let Err(error) = link.spec.check() {

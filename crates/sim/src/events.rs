@@ -1,4 +1,4 @@
-//! Ordered times: a heap of (time, id), and over it a schedule that knows for each id the one time that counts.
+//! Ordered times: who is first of a fixed number ([`Tournament`]), and of the junctions ([`Schedule`]).
 
 use paceline_net::Picos;
 
@@ -12,145 +12,118 @@ pub(crate) struct Entry {
     pub(crate) id: u32,
 }
 
-impl Entry {
-    /// In the order of entries.
-    #[inline]
-    fn key(self) -> u128 {
-        u128::from(self.time) << 64 | u128::from(self.id)
-    }
+/// A time for each of a fixed number of places, and at hand the one that is first.
+///
+/// A tree of groups: to change a time is to look through a cache line on each level, and leaves nothing behind.
+pub(crate) struct Tournament {
+    /// From the places up; the last has one group.
+    levels: Box<[Level]>,
+    first: Entry,
 }
 
-/// Min-heap with four children a node.
-#[derive(Default)]
-pub(crate) struct Heap {
-    entries: Vec<Entry>,
-    /// The root was taken and not yet replaced: the next push fills it without a full pop and push.
-    hole: bool,
+/// Each entry of a level stands for a group of the one below; those of the lowest are the places.
+struct Level {
+    times: Box<[[Picos; GROUP]]>,
+    /// The place that wins in each group.
+    winners: Box<[u32]>,
 }
 
-const CHILDREN: usize = 4;
+/// As many times as a cache line holds.
+const GROUP: usize = 8;
 
-impl Heap {
-    #[inline]
-    pub(crate) fn push(&mut self, entry: Entry) {
-        if self.hole {
-            self.hole = false;
-            self.sift_down(entry);
-        } else {
-            self.entries.push(entry);
-            self.sift_up(self.entries.len() - 1, entry);
+impl Tournament {
+    /// With `places`, all of them [`NEVER`].
+    pub(crate) fn new(places: u32) -> Self {
+        let (mut levels, mut entries, mut width) = (Vec::new(), places, 1);
+        while entries > 1 || (levels.is_empty() && entries > 0) {
+            entries = entries.div_ceil(GROUP as u32);
+            width *= GROUP as u32;
+            let times = vec![[NEVER; GROUP]; entries as usize].into();
+            let winners = (0..entries).map(|group| group * width).collect();
+            levels.push(Level { times, winners });
         }
+        Self { levels: levels.into(), first: Entry { time: NEVER, id: 0 } }
     }
 
-    /// The least entry.
+    /// The least time, and the lowest place that has it.
     #[inline]
-    pub(crate) fn peek(&mut self) -> Option<Entry> {
-        if self.hole {
-            self.close_hole();
-        }
-        self.entries.first().copied()
+    pub(crate) fn first(&self) -> Entry {
+        self.first
     }
 
-    /// Takes away what [`Self::peek`] has just shown.
+    /// The time of `place`.
     #[inline]
-    pub(crate) fn pop(&mut self) {
-        self.hole = !self.entries.is_empty();
+    pub(crate) fn time(&self, place: u32) -> Picos {
+        let place = place as usize;
+        self.levels[0].times[place / GROUP][place % GROUP]
     }
 
-    fn close_hole(&mut self) {
-        self.hole = false;
-        if let Some(last) = self.entries.pop()
-            && !self.entries.is_empty()
-        {
-            self.sift_down(last);
-        }
-    }
-
+    /// Gives `place` a time.
     #[inline]
-    fn sift_up(&mut self, mut at: usize, entry: Entry) {
-        while at > 0 {
-            let parent = (at - 1) / CHILDREN;
-            if self.entries[parent].key() <= entry.key() {
-                break;
+    pub(crate) fn set(&mut self, place: u32, time: Picos) {
+        let (mut at, mut first) = (place as usize, Entry { time, id: place });
+        let mut below: &[u32] = &[];
+        for Level { times, winners } in &mut self.levels {
+            let (slot, group) = (at % GROUP, at / GROUP);
+            let entries = &mut times[group];
+            entries[slot] = first.time;
+            let (entry, time) = least(entries);
+            let entry = group * GROUP + entry;
+            let winner = if below.is_empty() { entry as u32 } else { below[entry] };
+            let same = winners[group] == winner && winner != place;
+            winners[group] = winner;
+            if same {
+                return;
             }
-            self.entries[at] = self.entries[parent];
-            at = parent;
+            (at, first, below) = (group, Entry { time, id: winner }, winners);
         }
-        self.entries[at] = entry;
-    }
-
-    /// Puts `entry` at the root, whose old content is void, and lets it sink.
-    #[inline]
-    fn sift_down(&mut self, entry: Entry) {
-        let entries = &mut self.entries[..];
-        let mut at = 0;
-        while let Some((least, child)) = least_child(entries, at)
-            && child.key() < entry.key()
-        {
-            entries[at] = child;
-            at = least;
-        }
-        entries[at] = entry;
+        self.first = first;
     }
 }
 
-/// The least child of the node at `at`, and where it is.
-#[inline(always)]
-fn least_child(entries: &[Entry], at: usize) -> Option<(usize, Entry)> {
-    let first = at * CHILDREN + 1;
-    let children = entries.get(first..)?;
-    // Which one is least cannot be foreseen: so no branches.
-    let least = if let Some([a, b, c, d]) = children.first_chunk::<CHILDREN>() {
-        let left = usize::from(b.key() < a.key());
-        let right = 2 + usize::from(d.key() < c.key());
-        let is_right = children[right].key() < children[left].key();
-        left + usize::from(is_right) * (right - left)
-    } else {
-        (0..children.len()).min_by_key(|child| children[*child].key())?
-    };
-    Some((first + least, children[least]))
+/// The least of a group, and the first place that has it.
+#[inline]
+fn least(times: &[Picos; GROUP]) -> (usize, Picos) {
+    let mut best = (0, times[0]);
+    for (entry, &time) in times.iter().enumerate().skip(1) {
+        // Which one is least cannot be foreseen: so no branches.
+        best = if time < best.1 { (entry, time) } else { best };
+    }
+    best
 }
 
 /// For each of a fixed number of ids, when it is next due.
-///
-/// An earlier time may be set at any moment; the older entry then stays behind in the heap and is skipped when it surfaces.
-pub(crate) struct Schedule {
-    heap: Heap,
-    due: Vec<Picos>,
-}
+pub(crate) struct Schedule(Tournament);
 
 impl Schedule {
-    pub(crate) fn new(ids: usize) -> Self {
-        Self { heap: Heap::default(), due: vec![NEVER; ids] }
+    pub(crate) fn new(ids: u32) -> Self {
+        Self(Tournament::new(ids))
     }
 
     /// Makes `id` due at `time`, unless it already is at that time or before.
     #[inline]
     pub(crate) fn arm(&mut self, id: u32, time: Picos) {
-        if time < self.due[id as usize] {
-            self.due[id as usize] = time;
-            self.heap.push(Entry { time, id });
+        if time < self.due(id) {
+            self.0.set(id, time);
         }
     }
 
     /// When `id` is due.
     #[inline]
     pub(crate) fn due(&self, id: u32) -> Picos {
-        self.due[id as usize]
+        self.0.time(id)
     }
 
-    /// Takes what is due first, if that is not after `end`. Its id is no longer armed.
+    /// Makes `id` due at `time`, whatever it was.
     #[inline]
-    pub(crate) fn next(&mut self, end: Picos) -> Option<Entry> {
-        loop {
-            let top = self.heap.peek().filter(|top| top.time <= end)?;
-            self.heap.pop();
-            let due = &mut self.due[top.id as usize];
-            if *due == top.time {
-                *due = NEVER;
-                return Some(top);
-            }
-        }
+    pub(crate) fn renew(&mut self, id: u32, time: Picos) {
+        self.0.set(id, time);
+    }
+
+    /// What is due first, if that is not after `end`. To be renewed when it has been handled.
+    #[inline]
+    pub(crate) fn next(&self, end: Picos) -> Option<Entry> {
+        Some(self.0.first()).filter(|first| first.time <= end)
     }
 }
 
@@ -169,7 +142,6 @@ pub(crate) fn alarm(armed: &mut Picos, deadline: Picos, now: Picos) -> Option<Pi
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     #[test]
     fn ties_go_to_the_lowest_id() {
@@ -177,8 +149,11 @@ mod tests {
         for id in [3, 1, 2, 0] {
             schedule.arm(id, 7);
         }
-        let order: Vec<_> = std::iter::from_fn(|| schedule.next(7)).map(|e| e.id).collect();
-        assert_eq!(order, [0, 1, 2, 3]);
+        for id in 0..4 {
+            assert_eq!(schedule.next(7), Some(Entry { time: 7, id }));
+            schedule.renew(id, NEVER);
+        }
+        assert_eq!(schedule.next(7), None);
     }
 
     #[test]
@@ -188,31 +163,25 @@ mod tests {
         schedule.arm(0, 5);
         schedule.arm(0, 8);
         assert_eq!(schedule.next(100), Some(Entry { time: 5, id: 0 }));
-        assert_eq!(schedule.next(100), None);
+        schedule.renew(0, 8);
+        assert_eq!((schedule.next(7), schedule.due(0)), (None, 8));
     }
 
     proptest! {
-        /// Against an ordered set: arm a random id after each event, as the engine does.
+        /// Against a list: the first of equals wins, whatever the number of places.
         #[test]
-        fn agrees_with_an_ordered_set(ops in prop::collection::vec((0u32..20, 0u64..50, any::<bool>()), 1..300)) {
-            let mut schedule = Schedule::new(20);
-            let mut model: BTreeSet<(Picos, u32)> = BTreeSet::new();
-            let mut now = 0;
-            for (id, ahead, take) in ops {
-                let time = now + ahead;
-                let pending = model.iter().find(|(_, a)| *a == id).copied();
-                if pending.is_none_or(|(t, _)| time < t) {
-                    if let Some(old) = pending {
-                        model.remove(&old);
-                    }
-                    model.insert((time, id));
-                }
-                schedule.arm(id, time);
-                if take {
-                    let expected = model.pop_first();
-                    prop_assert_eq!(schedule.next(NEVER - 1).map(|e| (e.time, e.id)), expected);
-                    now = expected.map_or(now, |(t, _)| t);
-                }
+        fn the_winner_is_the_first_of_the_least(
+            places in 1_u32..200, sets in prop::collection::vec((0_u32..200, 0_u64..20), 1..400),
+        ) {
+            let mut tournament = Tournament::new(places);
+            let mut model = vec![NEVER; places as usize];
+            for (place, time) in sets {
+                let place = place % places;
+                model[place as usize] = time;
+                let first = (0..).zip(&model).map(|(id, time)| Entry { time: *time, id }).min();
+                tournament.set(place, time);
+                prop_assert_eq!(Some(tournament.first()), first);
+                prop_assert_eq!(tournament.time(place), time);
             }
         }
     }

@@ -17,8 +17,12 @@ use crate::stats::Resolution;
 use crate::transfer::Transfer;
 
 /// What every endpoint of the simulator gives a controller.
-pub(crate) const PROVIDES: Needs =
-    Needs::PACING.and(Needs::RATE_SAMPLE).and(Needs::SEND_EVENTS).and(Needs::TIMERS);
+pub(crate) const PROVIDES: Needs = Needs::PACING
+    .and(Needs::RATE_SAMPLE)
+    .and(Needs::SEND_EVENTS)
+    .and(Needs::TIMERS)
+    .and(Needs::CE_COUNT)
+    .and(Needs::ECT1);
 
 /// What a plan says of a group of flows, alike but for names, starts and sizes.
 #[derive(Clone, PartialEq)]
@@ -126,7 +130,16 @@ impl Flows {
     }
 
     pub(crate) fn kind(&self, flow: usize) -> &FlowKind {
-        &self.kinds[self.specs[flow].kind as usize]
+        &self.kinds[self.kind_number(flow)]
+    }
+
+    /// Which of [`Self::kinds`] `flow` is of.
+    pub(crate) fn kind_number(&self, flow: usize) -> usize {
+        self.specs[flow].kind as usize
+    }
+
+    pub(crate) fn kinds(&self) -> &[FlowKind] {
+        &self.kinds
     }
 
     /// Flow `flow` begins: makes its sender, unless it has one.
@@ -183,18 +196,46 @@ impl Flows {
     #[inline]
     pub(crate) fn receiver(&mut self, flow: usize) -> &mut Receiver {
         if self.receivers[flow].is_none() {
-            let receiver = Receiver::new(self.kind(flow), self.warmup, self.resolution);
-            self.receivers[flow] = Some(Box::new(receiver));
+            self.make_receiver(flow);
         }
         self.receivers[flow].as_mut().expect("made above")
     }
 
-    /// State held, bytes: everything but the records of packets in flight, the recorder's series and the controllers' own.
-    pub(crate) fn state_bytes(&self) -> usize {
+    #[cold]
+    #[inline(never)]
+    fn make_receiver(&mut self, flow: usize) {
+        let receiver = Receiver::new(self.kind(flow), self.warmup, self.resolution);
+        self.receivers[flow] = Some(Box::new(receiver));
+    }
+
+    /// Fetches what the statistics of `flow` are taken from and what goes with its ends; those should be there by now.
+    #[inline]
+    pub(crate) fn prefetch_statistics(&self, flow: usize) {
+        if let Some(Some(sender)) = self.senders.get(flow) {
+            sender.host().prefetch_controller();
+            sender.meter.rtt.prefetch_counters();
+        }
+        if let Some(Some(receiver)) = self.receivers.get(flow) {
+            receiver.meter.queueing.prefetch_counters();
+            receiver.meter.signal.prefetch_ends();
+        }
+    }
+
+    /// Memory of the tables that hold all flows, bytes.
+    pub(crate) fn table_bytes(&self) -> usize {
         let row = size_of::<FlowSpec>() + 2 * size_of::<usize>() + size_of::<u64>();
-        let senders = self.senders.iter().flatten().map(|sender| sender.state_bytes());
-        let receivers = self.receivers.iter().flatten().map(|receiver| receiver.state_bytes());
-        self.len() * row + self.names.len() + senders.sum::<usize>() + receivers.sum::<usize>()
+        self.len() * row + self.names.len()
+    }
+
+    /// State that the ends of `flow` hold, bytes: everything but the records of packets in flight and the controller's own.
+    pub(crate) fn end_bytes(&self, flow: usize) -> usize {
+        let sender = self.senders[flow].as_ref().map_or(0, |sender| sender.state_bytes());
+        sender + self.receivers[flow].as_ref().map_or(0, |receiver| receiver.state_bytes())
+    }
+
+    /// `flow` will not be asked for again.
+    pub(crate) fn drop_ends(&mut self, flow: usize) {
+        (self.senders[flow], self.receivers[flow]) = (None, None);
     }
 }
 

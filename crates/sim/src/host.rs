@@ -8,6 +8,7 @@ use paceline_cc::{Control, Controller};
 use paceline_net::{PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 
 use crate::events::NEVER;
+use crate::packet::Packet;
 use crate::prefetch::prefetch_bytes;
 
 /// Shortest distance between two timer calls.
@@ -29,33 +30,46 @@ pub(crate) struct AckFacts {
     pub(crate) prior_in_flight: u64,
     /// Stamp of the newest packet known to have arrived.
     pub(crate) newest: Option<SendStamp>,
+    /// [`Packet::marks_seen`] of the ACK.
+    pub(crate) marks_seen: u16,
     pub(crate) flags: u32,
 }
 
+/// In the order in which an ACK and what it lets go touch it, and what they seldom touch at the end: with thousands of flows
+/// the lines that it takes up are what a packet costs.
+#[repr(C)]
 pub(crate) struct Host {
     controller: Box<dyn Controller>,
     pub(crate) control: Control,
     /// The rate to pace at: the controller's or the cap, whichever is lower; [`Control::UNPACED`] for neither.
     pacing_bytes_per_s: u64,
-    /// A packet size, and how long a packet of it takes at the pacing rate: that of the next packet, unless the rate changes.
-    gap: Option<(u64, Picos)>,
+    timer_at: Picos,
+    /// The latest time the controller was told, ns.
+    told_ns: u64,
+    /// Granularity of the clock that the controller is shown, ns.
+    clock_ns: u64,
     pub(crate) rtt: RttEstimator,
     sampler: RateSampler,
     /// Bytes the controller counts for a packet.
-    packet_bytes: u64,
-    cap_bytes_per_s: Option<u64>,
+    packet_bytes: u16,
+    /// Marks that the controller has been told of, modulo [`Packet::MARKS_MODULUS`].
+    marks_told: u16,
     wants_send_events: bool,
-    /// The pacer: when the next packet may leave, and what is left of the burst that began last.
-    next_departure: Picos,
+    /// Size of the last packet, and so most likely of the next; 0 where `gap` is not known.
+    gap_bytes: u16,
+    /// What is left of the burst that the pacer let go last.
     burst_left_bytes: u64,
-    /// When nothing was in flight any more, ns.
-    idle_since_ns: Option<u64>,
-    timer_at: Picos,
-    /// Granularity of the clock that the controller is shown, ns.
-    clock_ns: u64,
-    /// The latest time the controller was told, ns.
-    told_ns: u64,
+    /// Earliest time that these let a packet go.
+    departure: Picos,
     pub(crate) counters: SendCounters,
+    /// When the pacer lets the next packet leave.
+    next_departure: Picos,
+    /// How long a packet of `gap_bytes` takes at the pacing rate.
+    gap: Picos,
+    /// Upper bound of the pacing rate, or [`Control::UNPACED`].
+    cap_bytes_per_s: u64,
+    /// When nothing was in flight any more, ns, or [`NEVER`].
+    idle_since_ns: u64,
 }
 
 impl Host {
@@ -72,19 +86,23 @@ impl Host {
             controller,
             control,
             pacing_bytes_per_s: Control::UNPACED,
-            gap: None,
-            rtt,
-            sampler: RateSampler::default(),
-            packet_bytes: u64::from(path.packet_bytes),
-            cap_bytes_per_s,
-            wants_send_events,
-            next_departure: 0,
-            burst_left_bytes: 0,
-            idle_since_ns: None,
             timer_at: control.next_timer_ns.saturating_mul(PS_PER_NS),
-            clock_ns: (clock_ps / PS_PER_NS).max(1),
             told_ns: 0,
+            clock_ns: (clock_ps / PS_PER_NS).max(1),
+            rtt,
+            sampler: RateSampler::new(path.packet_bytes),
+            // A packet on the wire is no larger.
+            packet_bytes: path.packet_bytes.min(u16::MAX.into()) as u16,
+            marks_told: 0,
+            wants_send_events,
+            gap_bytes: 0,
+            burst_left_bytes: 0,
+            departure: 0,
             counters: SendCounters::default(),
+            next_departure: 0,
+            gap: 0,
+            cap_bytes_per_s: cap_bytes_per_s.unwrap_or(Control::UNPACED),
+            idle_since_ns: NEVER,
         };
         this.renew_pacing_rate();
         this
@@ -94,7 +112,7 @@ impl Host {
     pub(crate) fn prefetch_controller(&self) {
         // Most of what a controller takes; asking for its size would be one more miss.
         let start: *const dyn Controller = &*self.controller;
-        prefetch_bytes(start.cast(), 256);
+        prefetch_bytes(start.cast(), 144);
     }
 
     /// The clock as this host reads it, ns.
@@ -112,15 +130,21 @@ impl Host {
         self.told_ns
     }
 
+    /// `packets` in the controller's bytes.
+    #[inline]
+    fn bytes_of(&self, packets: u64) -> u64 {
+        packets * u64::from(self.packet_bytes)
+    }
+
     /// The window in whole packets.
     pub(crate) fn cwnd_packets(&self) -> u64 {
-        self.control.cwnd_bytes / self.packet_bytes
+        self.control.cwnd_bytes / u64::from(self.packet_bytes)
     }
 
     /// Whether the window lets one more packet out when `in_flight` are (rule 3).
     #[inline]
     pub(crate) fn window_allows(&self, in_flight: u64) -> bool {
-        (in_flight + 1) * self.packet_bytes <= self.control.cwnd_bytes
+        self.bytes_of(in_flight + 1) <= self.control.cwnd_bytes
     }
 
     /// The rate to pace at, bytes/s: the controller's or the cap, whichever is lower.
@@ -129,10 +153,11 @@ impl Host {
         (self.pacing_bytes_per_s != Control::UNPACED).then_some(self.pacing_bytes_per_s)
     }
 
+    #[inline(never)]
     fn renew_pacing_rate(&mut self) {
-        let cap = self.cap_bytes_per_s.unwrap_or(Control::UNPACED);
-        self.pacing_bytes_per_s = self.control.pacing_bytes_per_s.min(cap).max(1);
-        self.gap = None;
+        self.pacing_bytes_per_s = self.control.pacing_bytes_per_s.min(self.cap_bytes_per_s).max(1);
+        self.gap_bytes = 0;
+        self.renew_departure();
     }
 
     /// Whether the controller itself shapes its sending during recovery (then the host adds no PRR).
@@ -144,25 +169,26 @@ impl Host {
     /// Earliest time the pacer lets a packet go.
     #[inline]
     pub(crate) fn departure(&self) -> Picos {
-        if self.burst_left_bytes >= self.packet_bytes || self.pacing_bytes_per_s().is_none() {
-            0
-        } else {
-            self.next_departure
-        }
+        self.departure
+    }
+
+    #[inline]
+    fn renew_departure(&mut self) {
+        let is_free = self.burst_left_bytes >= self.bytes_of(1)
+            || self.pacing_bytes_per_s == Control::UNPACED;
+        self.departure = if is_free { 0 } else { self.next_departure };
     }
 
     /// Time a packet of `bytes` takes at the pacing rate; 0 without one.
     #[inline]
-    pub(crate) fn pacing_gap(&mut self, bytes: u64) -> Picos {
-        match (self.gap, self.pacing_bytes_per_s()) {
-            (_, None) => 0,
-            (Some((known, gap)), _) if known == bytes => gap,
-            (_, Some(rate)) => {
-                let gap = bytes.checked_mul(PS_PER_S).map_or(NEVER / 4, |product| product / rate);
-                self.gap = Some((bytes, gap));
-                gap
-            }
+    pub(crate) fn pacing_gap(&mut self, bytes: u16) -> Picos {
+        let Some(rate) = self.pacing_bytes_per_s() else { return 0 };
+        if self.gap_bytes != bytes {
+            self.gap_bytes = bytes;
+            // 2^16 bytes x 10^12 fit.
+            self.gap = u64::from(bytes) * PS_PER_S / rate;
         }
+        self.gap
     }
 
     /// A packet leaves: charges the pacer, tells the controller, stamps the packet.
@@ -170,24 +196,24 @@ impl Host {
     pub(crate) fn on_send(
         &mut self,
         now: Picos,
-        bytes: u64,
+        packet_bytes: u16,
         in_flight: u64,
         again: bool,
     ) -> SendStamp {
+        let bytes = u64::from(packet_bytes);
         self.counters.packets += 1;
         self.counters.bytes += bytes;
         self.counters.retransmitted += u64::from(again);
         let now_ns = self.clock_ns(now);
-        if in_flight == 0
-            && let Some(since) = self.idle_since_ns.take()
-        {
-            let idle_ns = now_ns.saturating_sub(since);
+        if in_flight == 0 && self.idle_since_ns != NEVER {
+            let idle_ns = now_ns.saturating_sub(self.idle_since_ns);
+            self.idle_since_ns = NEVER;
             let now_ns = self.tell_ns(now);
             self.controller.on_resume(&Resume { now_ns, idle_ns });
             self.reread();
         }
         if self.pacing_bytes_per_s != Control::UNPACED {
-            let gap = self.pacing_gap(bytes);
+            let gap = self.pacing_gap(packet_bytes);
             if self.burst_left_bytes >= bytes {
                 self.burst_left_bytes -= bytes;
                 self.next_departure = self.next_departure.saturating_add(gap);
@@ -195,10 +221,11 @@ impl Host {
                 self.burst_left_bytes = self.control.send_quantum_bytes.saturating_sub(bytes);
                 self.next_departure = self.next_departure.max(now).saturating_add(gap);
             }
+            self.renew_departure();
         }
-        let stamp = self.sampler.on_send(now_ns, self.packet_bytes, in_flight * self.packet_bytes);
+        let stamp = self.sampler.on_send(now_ns, in_flight);
         if self.wants_send_events {
-            let in_flight_bytes = (in_flight + 1) * self.packet_bytes;
+            let in_flight_bytes = self.bytes_of(in_flight + 1);
             let now_ns = self.tell_ns(now);
             self.controller.on_send(&Sent { now_ns, bytes, in_flight_bytes });
             self.reread();
@@ -215,9 +242,9 @@ impl Host {
         in_flight: u64,
         starts: bool,
     ) {
-        let lost_bytes = u64::from(lost) * self.packet_bytes;
-        self.sampler.on_loss(lost_bytes);
-        let in_flight_bytes = in_flight * self.packet_bytes;
+        let lost_bytes = self.bytes_of(u64::from(lost));
+        self.sampler.on_loss(lost);
+        let in_flight_bytes = self.bytes_of(in_flight);
         let now_ns = self.tell_ns(now);
         self.controller.on_loss(&Loss {
             now_ns,
@@ -241,7 +268,7 @@ impl Host {
         if rtt_ns > 0 {
             self.rtt.on_sample(rtt_ns);
         }
-        let acked_bytes = u64::from(facts.acked_packets) * self.packet_bytes;
+        let acked_bytes = self.bytes_of(u64::from(facts.acked_packets));
         let sample = &mut ack.sample;
         sample.now_ns = now_ns;
         sample.acked_bytes = acked_bytes;
@@ -249,21 +276,39 @@ impl Host {
         sample.rtt_ns = rtt_ns;
         sample.srtt_ns = self.rtt.srtt_ns();
         sample.min_rtt_ns = self.rtt.min_rtt_ns();
-        sample.prior_in_flight_bytes = facts.prior_in_flight * self.packet_bytes;
+        sample.prior_in_flight_bytes = self.bytes_of(facts.prior_in_flight);
         sample.flags = facts.flags;
+        if facts.marks_seen != self.marks_told {
+            sample.ce_packets = self.new_marks(facts);
+        }
         match &facts.newest {
             Some(stamp) => {
-                self.sampler.on_ack(now_ns, acked_bytes, stamp, self.rtt.min_rtt_ns(), sample);
+                let min_rtt_ns = self.rtt.min_rtt_ns();
+                self.sampler.on_ack(now_ns, facts.acked_packets, stamp, min_rtt_ns, sample);
             }
-            None => self.sampler.on_unsampled_ack(now_ns, acked_bytes, sample),
+            None => self.sampler.on_unsampled_ack(now_ns, facts.acked_packets, sample),
         }
     }
 
+    /// The marks that an ACK newly reports: no more than it acknowledges packets, the rest with the next. An ACK that was overtaken
+    /// reports none.
+    #[cold]
+    fn new_marks(&mut self, facts: &AckFacts) -> u32 {
+        let ahead = facts.marks_seen.wrapping_sub(self.marks_told) % Packet::MARKS_MODULUS;
+        if ahead >= Packet::MARKS_MODULUS / 2 {
+            return 0;
+        }
+        let told = u32::from(ahead).min(facts.acked_packets);
+        self.marks_told = (self.marks_told + told as u16) % Packet::MARKS_MODULUS;
+        told
+    }
+
     /// Hands the finished sample to the controller.
+    #[inline]
     pub(crate) fn on_ack(&mut self, ack: &mut Ack<'_>, in_flight: u64, nothing_left: bool) {
-        ack.sample.in_flight_bytes = in_flight * self.packet_bytes;
+        ack.sample.in_flight_bytes = self.bytes_of(in_flight);
         if nothing_left {
-            self.idle_since_ns = Some(ack.now_ns);
+            self.idle_since_ns = ack.now_ns;
         }
         self.controller.on_ack(ack);
         self.reread();
@@ -272,15 +317,16 @@ impl Host {
     pub(crate) fn on_rto(&mut self, now: Picos, lost: u32, prior_in_flight: u64, consecutive: u32) {
         self.counters.timeouts += 1;
         self.rtt.on_timeout();
-        self.sampler.on_loss(u64::from(lost) * self.packet_bytes);
+        self.sampler.on_loss(lost);
         let now_ns = self.tell_ns(now);
         self.controller.on_rto(&Timeout {
             now_ns,
-            in_flight_bytes: prior_in_flight * self.packet_bytes,
+            in_flight_bytes: self.bytes_of(prior_in_flight),
             consecutive,
             reserved: 0,
         });
         self.next_departure = self.next_departure.min(now);
+        self.renew_departure();
         self.reread();
     }
 
@@ -315,7 +361,7 @@ impl Host {
 
     /// Nothing more to send for now: the following rate samples are the application's doing, not the path's.
     pub(crate) fn on_app_limited(&mut self, in_flight: u64) {
-        self.sampler.on_app_limited(in_flight * self.packet_bytes);
+        self.sampler.on_app_limited(in_flight);
     }
 
     pub(crate) fn observe(&self, out: &mut [f64]) {
@@ -344,8 +390,14 @@ impl Host {
             self.renew_pacing_rate();
         }
         self.timer_at = self.control.next_timer_ns.saturating_mul(PS_PER_NS);
-        if self.control.pacing_bytes_per_s == Control::UNPACED {
-            self.burst_left_bytes = 0;
+        if self.burst_left_bytes > 0 && !self.is_paced() {
+            self.end_burst();
         }
+    }
+
+    #[inline(never)]
+    fn end_burst(&mut self) {
+        self.burst_left_bytes = 0;
+        self.renew_departure();
     }
 }

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use paceline_net::{Link, Picos, PlainLink};
+use paceline_net::queue::{Ecn, Tag};
+use paceline_net::{Link, Picos, PlainLink, QueueSpec, ServedLink};
 
-use crate::events::{Entry, Heap, NEVER, Schedule};
-use crate::link_meter::{LinkMeter, MeteredLink};
+use crate::events::{Entry, NEVER, Schedule, Tournament};
+use crate::link_meter::{LinkMeter, Metered, MeteredLink, QueueLink, Recorded};
 use crate::packet::{Arrival, Packet};
 use crate::plan::NamedLink;
 use crate::route::{LaneSpec, Routes, Step};
@@ -17,9 +18,10 @@ struct Junction {
     /// The lanes that lead here are consecutive.
     first_lane: u32,
     lanes: u32,
-    /// Timers of the ends that sit here, and when the first of them expires.
-    timers: Heap,
-    next_timer: Picos,
+    /// Alarms of the ends that sit here.
+    alarms: Tournament,
+    /// The first of these ends in `Ends::by_junction`.
+    first_end: u32,
     /// What happens elsewhere at a time t has no effect here before t plus this, ps.
     lookahead_ps: Picos,
 }
@@ -27,6 +29,7 @@ struct Junction {
 enum JunctionLink {
     Plain(PlainLink),
     Metered(Box<MeteredLink>),
+    Queue(Box<QueueLink>),
 }
 
 struct Lane {
@@ -48,8 +51,23 @@ pub(crate) struct Network {
     heads: Vec<Picos>,
     steps: Vec<Step>,
     first_step: Vec<[u32; 2]>,
+    ends: Ends,
+    /// What queues may know of the packets of each flow; empty if no queue asks.
+    tags: Vec<Tag>,
+    /// Packets that queues have dropped in the batch at hand.
+    dropped: Vec<Packet>,
     pub(crate) schedule: Schedule,
 }
+
+/// Which ends sit where. They go by their ids: those of one junction have consecutive places in the order of their ids.
+struct Ends {
+    by_junction: Vec<u32>,
+    /// Of each end, its place among those of its junction.
+    places: Vec<u32>,
+}
+
+/// In place of a junction, for an end that never sets an alarm.
+pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// How a junction's arrivals come.
 pub(crate) enum Arrivals {
@@ -70,9 +88,13 @@ pub(crate) const MAX_LANES: usize = 1 << LANE_BITS;
 const LONGEST_BATCH_PS: Picos = 1 << (64 - LANE_BITS);
 
 impl Network {
+    /// `homes` are the junctions at which ends sit, by the ends' ids, or [`NOWHERE`]. `tags` are what queues may know of the data
+    /// packets of each flow.
     pub(crate) fn new(
         links: Vec<NamedLink>,
         routes: Routes,
+        homes: &[u32],
+        tags: Vec<Tag>,
         seed: u64,
         meter: impl Fn(String) -> LinkMeter,
     ) -> Self {
@@ -85,17 +107,22 @@ impl Network {
             let link = match &plain[index] {
                 Some(plain) if !link.recorded => JunctionLink::Plain(plain.clone()),
                 _ => {
-                    let model = Link::new(link.spec, seed, index as u64);
-                    let meter = link.recorded.then(|| meter(link.name));
-                    JunctionLink::Metered(Box::new(MeteredLink { model, meter }))
+                    let (stream, meter) = (index as u64, link.recorded.then(|| meter(link.name)));
+                    if link.spec.queue == QueueSpec::DropTail {
+                        let model = Link::new(link.spec, seed, stream);
+                        JunctionLink::Metered(Box::new(Metered { model, meter }))
+                    } else {
+                        let model = ServedLink::new(link.spec, seed, stream);
+                        JunctionLink::Queue(Box::new(Metered { model, meter }))
+                    }
                 }
             };
             junctions.push(Junction {
                 link,
                 first_lane: 0,
                 lanes: 0,
-                timers: Heap::default(),
-                next_timer: NEVER,
+                alarms: Tournament::new(0),
+                first_end: 0,
                 lookahead_ps: NEVER,
             });
         }
@@ -109,10 +136,12 @@ impl Network {
             junction.lookahead_ps = junction.lookahead_ps.min(spec.least_ps);
             lanes.push(Lane::new(spec, &plain));
         }
-        let schedule = Schedule::new(junctions.len());
+        let ends = Ends::new(homes, &mut junctions);
+        let schedule = Schedule::new(junctions.len() as u32);
         let Routes { steps, first_step, .. } = routes;
         let heads = vec![NEVER; lanes.len()];
-        Self { junctions, lanes, heads, steps, first_step, schedule }
+        let dropped = Vec::new();
+        Self { junctions, lanes, heads, steps, first_step, ends, tags, dropped, schedule }
     }
 
     /// Up to when, exclusively, `junction` may work if nothing anywhere is due before `now`.
@@ -190,35 +219,35 @@ impl Network {
         self.lanes[lane].packets.ahead(places)
     }
 
-    /// Sets a timer at `junction`, which takes note of it when it next settles.
+    /// Sets the alarm of an end at `junction`, which takes note of it when it next settles.
     #[inline]
-    pub(crate) fn set_timer(&mut self, junction: u32, timer: Entry) {
+    pub(crate) fn set_alarm(&mut self, junction: u32, alarm: Entry) {
         let this = &mut self.junctions[junction as usize];
-        this.next_timer = this.next_timer.min(timer.time);
-        this.timers.push(timer);
+        this.alarms.set(self.ends.places[alarm.id as usize], alarm.time);
     }
 
-    /// Whether a timer of `junction` expires before `limit`.
+    /// Whether an alarm at `junction` goes off before `limit`.
     #[inline]
-    pub(crate) fn has_expired(&self, junction: u32, limit: Picos) -> bool {
-        self.junctions[junction as usize].next_timer < limit
+    pub(crate) fn has_alarm(&self, junction: u32, limit: Picos) -> bool {
+        self.junctions[junction as usize].alarms.first().time < limit
     }
 
-    /// Takes the first timer of `junction`; [`Self::renew_timer`] when it has been handled.
+    /// The first alarm at `junction`; to be handled, and then [`Self::put_out`].
     #[inline]
-    pub(crate) fn take_timer(&mut self, junction: u32) -> Option<Entry> {
-        let this = &mut self.junctions[junction as usize];
-        let first = this.timers.peek()?;
-        this.timers.pop();
-        Some(first)
+    pub(crate) fn first_alarm(&self, junction: u32) -> Entry {
+        let this = &self.junctions[junction as usize];
+        let Entry { time, id: place } = this.alarms.first();
+        Entry { time, id: self.ends.by_junction[(this.first_end + place) as usize] }
     }
 
-    /// Notes when the next timer of `junction` expires. Not before the one just taken has been handled: mostly that sets the next,
-    /// which then takes its place in the heap.
+    /// Puts out an alarm that was handled, unless that has set another in its stead.
     #[inline]
-    pub(crate) fn renew_timer(&mut self, junction: u32) {
+    pub(crate) fn put_out(&mut self, junction: u32, alarm: Entry) {
         let this = &mut self.junctions[junction as usize];
-        this.next_timer = this.timers.peek().map_or(NEVER, |timer| timer.time);
+        let place = self.ends.places[alarm.id as usize];
+        if this.alarms.time(place) == alarm.time {
+            this.alarms.set(place, NEVER);
+        }
     }
 
     /// Settles all junctions before the first has worked.
@@ -230,8 +259,12 @@ impl Network {
 
     /// After `junction` has worked up to `limit`: notes when it is due again.
     pub(crate) fn settle(&mut self, junction: u32, limit: Picos) {
+        let due = self.junctions[junction as usize].link.due();
+        if due < limit {
+            self.serve(junction, limit - 1);
+        }
         let this = &mut self.junctions[junction as usize];
-        let mut next = this.next_timer;
+        let mut next = this.alarms.first().time.min(this.link.due());
         let lanes = this.lanes();
         for (lane, head) in self.lanes[lanes.clone()].iter().zip(&mut self.heads[lanes]) {
             if *head < limit {
@@ -239,7 +272,7 @@ impl Network {
             }
             next = next.min(*head);
         }
-        self.schedule.arm(junction, next);
+        self.schedule.renew(junction, next);
     }
 
     /// Puts `packet` on the link of `junction`; false when it is dropped.
@@ -251,7 +284,19 @@ impl Network {
                 Some(time) => time,
                 None => return false,
             },
+            JunctionLink::Queue(_) => {
+                let [a, b, c] = packet.into_words();
+                self.queue(junction, now, a, b, c);
+                return true;
+            }
         };
+        self.enter_lane(time, packet);
+        true
+    }
+
+    /// `packet` leaves the link of its junction at `time` for the lane that it takes from there.
+    #[inline(always)]
+    fn enter_lane(&mut self, time: Picos, packet: Packet) {
         let first = self.first_step[packet.flow() as usize][usize::from(packet.is_ack())];
         let step = self.steps[first as usize + usize::from(packet.hop())];
         let packet = packet.at_hop(step.hop);
@@ -264,28 +309,112 @@ impl Network {
             self.heads[step.lane as usize] = time;
             self.schedule.arm(lane.to, time);
         }
-        true
+    }
+
+    /// A packet, given by its words, comes to a link whose queue decides. What is due there comes first: also in the very moment.
+    #[cold]
+    #[inline(never)]
+    fn queue(&mut self, junction: u32, now: Picos, a: u64, b: u64, c: u64) {
+        let packet = Packet::from_words([a, b, c]);
+        self.serve(junction, now);
+        let tag = tag_of(&self.tags[packet.flow() as usize], &packet);
+        if let JunctionLink::Queue(link) = &mut self.junctions[junction as usize].link {
+            link.model.arrive(now, tag, packet);
+        }
+        self.serve(junction, now);
+    }
+
+    /// Lets a link whose queue decides serve what is due up to and including `until`.
+    #[inline(never)]
+    fn serve(&mut self, junction: u32, until: Picos) {
+        loop {
+            let JunctionLink::Queue(link) = &mut self.junctions[junction as usize].link else {
+                return;
+            };
+            let served = link.serve(until);
+            self.dropped.extend(std::iter::from_fn(|| link.take_dropped()));
+            let Some((time, packet)) = served else { return };
+            self.enter_lane(time, packet);
+        }
+    }
+
+    /// Takes a packet that a queue has dropped.
+    #[inline]
+    pub(crate) fn take_dropped(&mut self) -> Option<Packet> {
+        self.dropped.pop()
     }
 
     /// The links that keep a record, and more.
-    pub(crate) fn links(&mut self) -> impl Iterator<Item = &mut MeteredLink> {
+    pub(crate) fn links(&mut self) -> impl Iterator<Item = &mut dyn Recorded> {
         self.junctions.iter_mut().filter_map(|junction| match &mut junction.link {
             JunctionLink::Plain(_) => None,
-            JunctionLink::Metered(link) => Some(&mut **link),
+            JunctionLink::Metered(link) => Some(&mut **link as &mut dyn Recorded),
+            JunctionLink::Queue(link) => Some(&mut **link as &mut dyn Recorded),
         })
     }
 
     /// See [`Self::links`].
-    pub(crate) fn into_links(self) -> impl Iterator<Item = MeteredLink> {
+    pub(crate) fn into_links(self) -> impl Iterator<Item = Box<dyn Recorded>> {
         self.junctions.into_iter().filter_map(|junction| match junction.link {
             JunctionLink::Plain(_) => None,
-            JunctionLink::Metered(link) => Some(*link),
+            JunctionLink::Metered(link) => Some(link as Box<dyn Recorded>),
+            JunctionLink::Queue(link) => Some(link as Box<dyn Recorded>),
         })
     }
 
-    /// All packets on their way.
-    pub(crate) fn packets(&self) -> impl Iterator<Item = Packet> {
-        self.lanes.iter().flat_map(|lane| lane.packets.packets())
+    /// All packets on their way at `now`, the end: queues are emptied.
+    pub(crate) fn packets(&mut self, now: Picos) -> Vec<Packet> {
+        let mut packets: Vec<_> =
+            self.lanes.iter().flat_map(|lane| lane.packets.packets()).collect();
+        for junction in &mut self.junctions {
+            if let JunctionLink::Queue(link) = &mut junction.link {
+                packets.extend(link.model.drain(now));
+            }
+        }
+        packets
+    }
+}
+
+/// What a queue may know of `packet`, of a flow whose data packets have the tag `of_flow`. An ACK goes the other way and says that
+/// it cannot be marked.
+pub(crate) fn tag_of(of_flow: &Tag, packet: &Packet) -> Tag {
+    let bytes = u32::from(packet.bytes());
+    if packet.is_ack() {
+        let [from, to] = of_flow.hosts;
+        return Tag { bytes, hosts: [to, from], ecn: Ecn::NotCapable, ..*of_flow };
+    }
+    let ecn = if packet.is_marked() { Ecn::Marked } else { of_flow.ecn };
+    Tag { bytes, ecn, ..*of_flow }
+}
+
+impl JunctionLink {
+    /// When the link has something to do by itself.
+    #[inline]
+    fn due(&self) -> Picos {
+        match self {
+            Self::Plain(_) | Self::Metered(_) => NEVER,
+            Self::Queue(link) => link.model.due(),
+        }
+    }
+}
+
+impl Ends {
+    fn new(homes: &[u32], junctions: &mut [Junction]) -> Self {
+        let mut by_junction: Vec<u32> =
+            (0..).zip(homes).filter(|(_, home)| **home != NOWHERE).map(|(id, _)| id).collect();
+        by_junction.sort_by_key(|id| homes[*id as usize]);
+        let mut places = vec![0; homes.len()];
+        let mut first = 0;
+        for ends in by_junction.chunk_by(|a, b| homes[*a as usize] == homes[*b as usize]) {
+            for (place, end) in (0..).zip(ends) {
+                places[*end as usize] = place;
+            }
+            let junction = &mut junctions[homes[ends[0] as usize] as usize];
+            (junction.alarms, junction.first_end) = (Tournament::new(ends.len() as u32), first);
+            first += ends.len() as u32;
+        }
+        by_junction.shrink_to_fit();
+        Self { by_junction, places }
     }
 }
 

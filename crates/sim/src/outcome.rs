@@ -1,5 +1,7 @@
 //! What a run yields: exact counters, statistics, time series. Plain numbers; `lab` turns them into tables on disk.
 
+use std::sync::Arc;
+
 /// Everything a run yields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
@@ -93,24 +95,66 @@ pub struct LinkOutcome {
     pub series: Series,
 }
 
-/// A table of samples: one time column, then named columns of the same length. NaN = no value.
+/// A table of samples: a column of times, then named columns of the same length. NaN = no value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Sample times, s.
-    pub time_s: Vec<f64>,
-    /// The columns.
-    pub columns: Vec<Column>,
+    /// Name and unit of each column, kept once for all tables that have the same.
+    names: Arc<[(&'static str, &'static str)]>,
+    /// The times, s, then the columns, one after the other: one piece of memory, for there are as many tables as flows.
+    values: Vec<f64>,
 }
 
 /// One column of a [`Series`].
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Column {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Column<'a> {
     /// `snake_case`, with the unit as suffix where the quantity is the simulator's own.
     pub name: &'static str,
     /// Unit for axes and column metadata.
     pub unit: &'static str,
     /// One value per sample.
-    pub values: Vec<f64>,
+    pub values: &'a [f64],
+}
+
+impl Series {
+    /// A table of these columns. One that is shorter than the times ends in NaN, what is longer is left out.
+    pub fn new(time_s: &[f64], columns: &[Column<'_>]) -> Self {
+        let mut values = time_s.to_vec();
+        for column in columns {
+            let rows = column.values.iter().copied().chain(std::iter::repeat(f64::NAN));
+            values.extend(rows.take(time_s.len()));
+        }
+        Self { names: columns.iter().map(|c| (c.name, c.unit)).collect(), values }
+    }
+
+    /// The table of `values`: times, then the columns of these names and units, one after the other.
+    pub(crate) fn of_values(names: Arc<[(&'static str, &'static str)]>, values: Vec<f64>) -> Self {
+        debug_assert_eq!(values.len() % (names.len() + 1), 0, "columns of one length");
+        Self { names, values }
+    }
+
+    /// How many samples it holds.
+    pub fn rows(&self) -> usize {
+        self.values.len() / (self.names.len() + 1)
+    }
+
+    /// Sample times, s.
+    pub fn time_s(&self) -> &[f64] {
+        &self.values[..self.rows()]
+    }
+
+    /// The columns, in order.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = Column<'_>> {
+        let rows = self.rows();
+        self.names.iter().enumerate().map(move |(n, &(name, unit))| {
+            let values = &self.values[(n + 1) * rows..(n + 2) * rows];
+            Column { name, unit, values }
+        })
+    }
+
+    /// The first column called `name`.
+    pub fn column(&self, name: &str) -> Option<Column<'_>> {
+        self.columns().find(|column| column.name == name)
+    }
 }
 
 /// What the engine did.

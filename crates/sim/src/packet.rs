@@ -9,7 +9,8 @@ use paceline_net::Picos;
 /// copied in one piece, which a processor can do only after the stores have left its pipeline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
-    /// Flow; above it the sequence number, for an ACK that of the data packet that caused it.
+    /// Flow (20 bits). ACK: above it the marks seen (12). Above them the sequence number, for an ACK that of the data packet that
+    /// caused it.
     flow_and_seq: u64,
     /// Data: when it was sent, ps. ACK: what is expected next; above it the start of the block.
     body: u64,
@@ -17,6 +18,7 @@ pub(crate) struct Packet {
     tail: u64,
 }
 
+const FLOW_BITS: u32 = 20;
 const BYTES_SHIFT: u32 = 32;
 const HOP_SHIFT: u32 = 48;
 const FLAGS_SHIFT: u32 = 56;
@@ -28,10 +30,16 @@ impl Packet {
     pub(crate) const SYN: u8 = 2;
     /// ACK: the data packet had been received before (DSACK, RFC 2883).
     pub(crate) const DUPLICATE: u8 = 4;
+    /// A queue has marked it (congestion experienced, RFC 3168).
+    pub(crate) const MARKED: u8 = 8;
     /// Which transmission of the segment this is, modulo 16; an ACK echoes it, as a timestamp would.
     pub(crate) const COPY_SHIFT: u8 = 4;
     /// As hop: no link is left to cross.
     pub(crate) const AT_END: u8 = u8::MAX;
+    /// Flows that can be told apart.
+    pub(crate) const MAX_FLOWS: usize = 1 << FLOW_BITS;
+    /// An ACK carries the number of marks seen modulo this.
+    pub(crate) const MARKS_MODULUS: u16 = 1 << (32 - FLOW_BITS);
 
     /// A packet from the sender, leaving at `sent`.
     #[inline(always)]
@@ -53,11 +61,34 @@ impl Packet {
         }
     }
 
-    /// The same packet with another size on the wire.
+    /// The same ACK with its own size on the wire, and the number of marked packets that the receiver has seen.
     #[inline(always)]
-    pub(crate) fn sized(self, bytes: u16) -> Self {
+    pub(crate) fn reporting(self, bytes: u16, marks_seen: u16) -> Self {
         let tail = self.tail & !(u64::from(u16::MAX) << BYTES_SHIFT);
-        Self { tail: tail | u64::from(bytes) << BYTES_SHIFT, ..self }
+        let marks = u64::from(marks_seen % Self::MARKS_MODULUS) << FLOW_BITS;
+        Self {
+            flow_and_seq: self.flow_and_seq | marks,
+            tail: tail | u64::from(bytes) << BYTES_SHIFT,
+            ..self
+        }
+    }
+
+    /// The same packet, marked.
+    pub(crate) fn marked(self) -> Self {
+        Self { tail: self.tail | u64::from(Self::MARKED) << FLAGS_SHIFT, ..self }
+    }
+
+    /// The packet as three numbers: as such it is handed to a function in registers. A struct of three would be handed over in
+    /// memory, and then lives there also where that function is not called.
+    #[inline(always)]
+    pub(crate) fn into_words(self) -> [u64; 3] {
+        [self.flow_and_seq, self.body, self.tail]
+    }
+
+    /// See [`Self::into_words`].
+    #[inline(always)]
+    pub(crate) fn from_words([flow_and_seq, body, tail]: [u64; 3]) -> Self {
+        Self { flow_and_seq, body, tail }
     }
 
     /// The same packet, about to cross link number `hop` of its path.
@@ -67,16 +98,27 @@ impl Packet {
         Self { tail: tail | u64::from(hop) << HOP_SHIFT, ..self }
     }
 
-    /// The same data packet as transmission number `copy` of its segment.
+    /// The same data packet as transmission number `copy`, modulo 16, of its segment.
     #[inline(always)]
-    pub(crate) fn as_copy(self, copy: u32) -> Self {
+    pub(crate) fn as_copy(self, copy: u8) -> Self {
         let copy = u64::from(copy & 15) << (FLAGS_SHIFT + u32::from(Self::COPY_SHIFT));
         Self { tail: self.tail | copy, ..self }
     }
 
     #[inline]
     pub(crate) fn flow(&self) -> u32 {
-        self.flow_and_seq as u32
+        self.flow_and_seq as u32 & ((1 << FLOW_BITS) - 1)
+    }
+
+    /// ACK: how many marked packets the receiver has seen, modulo [`Self::MARKS_MODULUS`].
+    #[inline]
+    pub(crate) fn marks_seen(&self) -> u16 {
+        (self.flow_and_seq as u32 >> FLOW_BITS) as u16
+    }
+
+    #[inline]
+    pub(crate) fn is_marked(&self) -> bool {
+        self.flags() & Self::MARKED != 0
     }
 
     /// Sequence number; of an ACK that of the data packet that caused it.
@@ -153,19 +195,27 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_each_other() {
-        let data = Packet::data(u32::MAX, u64::MAX, 1500, Packet::SYN, Picos::MAX).as_copy(0x1f);
+        let data = Packet::data(0xf_ffff, u64::MAX, 1500, Packet::SYN, Picos::MAX).as_copy(0x1f);
         assert_eq!(
             (data.flow(), data.seq(), data.bytes(), data.hop()),
-            (u32::MAX, u32::MAX, 1500, 0)
+            (0xf_ffff, u32::MAX, 1500, 0)
         );
         assert_eq!((data.sent(), data.copy(), data.flags() & 15), (Picos::MAX, 15, Packet::SYN));
-        let ack =
-            data.acknowledging(u64::MAX, (7, u64::MAX), Packet::DUPLICATE).sized(40).at_hop(3);
+        let ack = data
+            .acknowledging(u64::MAX, (7, u64::MAX), Packet::DUPLICATE)
+            .reporting(40, u16::MAX)
+            .marked()
+            .at_hop(3);
         assert_eq!(ack.acknowledged(), (u32::MAX, (7, u32::MAX)));
-        assert_eq!((ack.flow(), ack.seq(), ack.bytes(), ack.hop()), (u32::MAX, u32::MAX, 40, 3));
+        assert_eq!((ack.flow(), ack.seq(), ack.bytes(), ack.hop()), (0xf_ffff, u32::MAX, 40, 3));
+        assert_eq!((ack.marks_seen(), data.marks_seen()), (0xfff, 0));
         assert_eq!(
             ack.flags(),
-            Packet::SYN | Packet::ACK | Packet::DUPLICATE | 15 << Packet::COPY_SHIFT
+            Packet::SYN
+                | Packet::ACK
+                | Packet::DUPLICATE
+                | Packet::MARKED
+                | 15 << Packet::COPY_SHIFT
         );
         assert_eq!(ack.at_hop(Packet::AT_END).acknowledging(1, (2, 3), 0).hop(), 0);
         assert!(ack.is_ack() && !ack.is_data() && !data.is_data());

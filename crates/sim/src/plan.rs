@@ -2,6 +2,7 @@
 //! units, defaults and files are `lab`'s business.
 
 use paceline_cc::{Controller, Field, Needs, PathInfo};
+use paceline_net::queue::Tag;
 use paceline_net::{LinkSpec, Picos};
 
 /// A whole run.
@@ -58,6 +59,8 @@ pub struct FlowPlan {
     pub cap_bytes_per_s: Option<u64>,
     /// Sizes of the packets.
     pub packets: PacketSizes,
+    /// What queues may know of its data packets; size and flow are filled in.
+    pub tag: Tag,
 }
 
 /// Makes a flow's controller from what is known of its path.
@@ -88,6 +91,16 @@ pub enum Stack {
     Tcp(TcpOptions),
     /// Every packet acknowledged, losses counted, nothing retransmitted.
     Datagram(DatagramOptions),
+}
+
+impl Stack {
+    /// Whether the receiver may hold an ACK back, so that it needs a timer.
+    pub(crate) fn delays_acks(&self) -> bool {
+        match self {
+            Self::Tcp(options) => options.delayed_ack_ps.is_some(),
+            Self::Datagram(options) => options.overhead_ps > 0,
+        }
+    }
 }
 
 /// How the TCP endpoint behaves where RFCs leave a choice.

@@ -11,26 +11,30 @@ use crate::plan::Stack;
 use crate::stats::Resolution;
 use crate::tcp::{Arrived, TcpReceiver};
 
+/// Begins with a cache line, as a sender does.
+#[repr(align(64))]
 pub(crate) struct Receiver {
     end: End,
     header_bytes: u16,
     ack_bytes: u16,
+    /// Marked packets so far, modulo 2^16.
+    marks: u16,
     pub(crate) meter: DeliveryMeter,
     /// When the engine will call [`Self::wake`] next.
     armed: Picos,
 }
 
+const _: () = assert!(size_of::<Receiver>() == 4 * 64);
+
 enum End {
-    Tcp { receiver: TcpReceiver, delayed_ack: Option<Picos> },
+    Tcp(TcpReceiver),
     Datagram { receiver: DatagramReceiver, overhead: Picos },
 }
 
 impl Receiver {
     pub(crate) fn new(kind: &FlowKind, warmup: Picos, resolution: Resolution) -> Self {
         let end = match kind.stack {
-            Stack::Tcp(options) => {
-                End::Tcp { receiver: TcpReceiver::default(), delayed_ack: options.delayed_ack_ps }
-            }
+            Stack::Tcp(options) => End::Tcp(TcpReceiver::new(options.delayed_ack_ps)),
             Stack::Datagram(options) => End::Datagram {
                 receiver: DatagramReceiver::default(),
                 overhead: options.overhead_ps,
@@ -40,6 +44,7 @@ impl Receiver {
             end,
             header_bytes: kind.packets.header_bytes,
             ack_bytes: kind.packets.ack_bytes,
+            marks: 0,
             meter: DeliveryMeter::new(warmup, kind.propagation, resolution),
             armed: NEVER,
         }
@@ -51,12 +56,13 @@ impl Receiver {
     pub(crate) fn on_packet(&mut self, now: Picos, packet: &Packet) -> Option<Packet> {
         let bytes = u64::from(packet.bytes());
         let payload = u64::from(packet.bytes().saturating_sub(self.header_bytes));
+        self.marks = self.marks.wrapping_add(u16::from(packet.is_marked()));
         let ack = match &mut self.end {
-            End::Tcp { receiver, delayed_ack } => {
+            End::Tcp(receiver) => {
                 if packet.flags() & Packet::SYN != 0 {
                     return Some(packet.acknowledging(0, (0, 0), 0));
                 }
-                let (arrived, ack) = receiver.on_data(now, packet, *delayed_ack);
+                let (arrived, ack) = receiver.on_data(now, packet);
                 let payload = if arrived == Arrived::Duplicate { 0 } else { payload };
                 self.meter.on_delivery(now, bytes, payload, packet.sent());
                 ack
@@ -66,7 +72,7 @@ impl Receiver {
                 receiver.on_data(now, packet, *overhead)
             }
         };
-        ack.map(|ack| ack.sized(self.ack_bytes))
+        ack.map(|ack| ack.reporting(self.ack_bytes, self.marks))
     }
 
     /// The alarm has gone off: the next ACK that has become due. To be called until there is none.
@@ -75,10 +81,10 @@ impl Receiver {
             self.armed = NEVER;
         }
         let ack = match &mut self.end {
-            End::Tcp { receiver, .. } => receiver.on_timer(now),
+            End::Tcp(receiver) => receiver.on_timer(now),
             End::Datagram { receiver, .. } => receiver.poll(now),
         };
-        ack.map(|ack| ack.sized(self.ack_bytes))
+        ack.map(|ack| ack.reporting(self.ack_bytes, self.marks))
     }
 
     /// The alarm to set after a step, if one is needed.
@@ -92,7 +98,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn deadline(&self) -> Picos {
         match &self.end {
-            End::Tcp { receiver, .. } => receiver.deadline(),
+            End::Tcp(receiver) => receiver.deadline(),
             End::Datagram { receiver, .. } => receiver.deadline(),
         }
     }

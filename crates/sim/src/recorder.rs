@@ -1,16 +1,16 @@
 //! Samples time series at an interval and sums up at the end. Nothing here grows with the number of packets. A flow that has not
-//! begun costs 12 bytes and no time, one that has completed no more time.
+//! begun costs 4 bytes and no time, one that has completed no more time.
 
 use std::cmp::Reverse;
 
 use paceline_net::Picos;
 
-use crate::flow::Flows;
+use crate::flow::{FlowKind, Flows};
 use crate::host::SendCounters;
-use crate::link_meter::MeteredLink;
-use crate::outcome::{EngineStats, FlowOutcome, Outcome, Stats};
+use crate::link_meter::Recorded;
+use crate::outcome::{EngineStats, FlowOutcome, Outcome, Series, Stats};
 use crate::receiver::Receiver;
-use crate::series::{Rows, bps, seconds};
+use crate::series::{Names, Rows, bps, seconds};
 use crate::stats::summarize;
 
 /// The simulator's own columns of a flow, before the controller's. Packets are counted from the start of the run.
@@ -30,14 +30,14 @@ const FLOW_COLUMNS: [(&str, &str); 12] = [
 ];
 
 /// Samples of one flow, and the counters at its last sample.
-#[derive(Default)]
 struct FlowSeries {
+    flow: u32,
     rows: Rows,
     delivered_bytes: u64,
     sent_bytes: u64,
 }
 
-/// How many flows ahead to ask for the state that a sample reads: running flows are mostly neighbours.
+/// How many flows ahead to ask for what a sample reads of a flow, and what the end of the run does.
 const FLOWS_AHEAD: usize = 6;
 
 pub(crate) struct Recorder {
@@ -47,17 +47,16 @@ pub(crate) struct Recorder {
     /// Flows without a sample so far; the next to begin is the last.
     waiting: Vec<u32>,
     /// Flows to sample.
-    running: Vec<u32>,
-    /// Per flow, made at its first sample.
-    series: Vec<Option<Box<FlowSeries>>>,
+    running: Vec<FlowSeries>,
+    /// Flows that have had their last sample.
+    over: Vec<FlowSeries>,
 }
 
 impl Recorder {
     pub(crate) fn new(flows: &Flows, warmup: Picos, end: Picos, interval: Picos) -> Self {
         let mut waiting: Vec<u32> = (0..flows.len() as u32).collect();
         waiting.sort_by_key(|flow| Reverse(flows.specs[*flow as usize].start));
-        let series = (0..flows.len()).map(|_| None).collect();
-        Self { warmup, end, interval, waiting, running: Vec::new(), series }
+        Self { warmup, end, interval, waiting, running: Vec::new(), over: Vec::new() }
     }
 
     pub(crate) fn interval(&self) -> Picos {
@@ -69,109 +68,156 @@ impl Recorder {
         &mut self,
         now: Picos,
         flows: &mut Flows,
-        links: impl Iterator<Item = &'a mut MeteredLink>,
+        links: impl Iterator<Item = &'a mut dyn Recorded>,
     ) {
         while let Some(flow) = self.waiting.pop_if(|f| flows.specs[*f as usize].start <= now) {
-            self.running.push(flow);
+            self.running.push(FlowSeries::new(flow));
         }
-        let (interval, series) = (self.interval, &mut self.series);
-        self.running.retain(|flow| {
-            let flow = *flow as usize;
-            flows.prefetch_ends(flow + FLOWS_AHEAD);
-            let Some(sender) = &flows.senders[flow] else { return true };
-            // What it had still to send when it was last sampled belongs to its last interval.
-            let over = sender.completed.is_some_and(|t| t + interval <= now);
-            if !over {
-                series[flow].get_or_insert_default().sample(now, interval, flows, flow);
+        let (interval, to_come) = (self.interval, (self.end - now) / self.interval);
+        // What it had still to send when it was last sampled belongs to its last interval.
+        let is_over = |flows: &Flows, series: &FlowSeries| {
+            let sender = flows.senders[series.flow as usize].as_ref();
+            sender.and_then(|sender| sender.completed()).is_some_and(|t| t + interval <= now)
+        };
+        let mut any_over = false;
+        for at in 0..self.running.len() {
+            if let Some(next) = self.running.get(at + 2 * FLOWS_AHEAD) {
+                flows.prefetch_ends(next.flow as usize);
             }
-            !over
-        });
+            if let Some(next) = self.running.get(at + FLOWS_AHEAD) {
+                next.prefetch(flows);
+            }
+            let series = &mut self.running[at];
+            if is_over(flows, series) {
+                any_over = true;
+            } else {
+                series.sample(now, interval, to_come, flows);
+            }
+        }
+        if any_over {
+            self.over.extend(self.running.extract_if(.., |series| {
+                let over = is_over(flows, series);
+                if over {
+                    series.rows.shrink();
+                }
+                over
+            }));
+        }
         for link in links {
             link.sample(now, self.interval);
         }
     }
 
+    /// What came of it all; `in_flight` counts each flow's data packets on the way. Of `engine`, the memory per flow is filled in.
     pub(crate) fn finish(
         self,
-        flows: &Flows,
-        links: impl Iterator<Item = MeteredLink>,
+        mut flows: Flows,
+        links: impl Iterator<Item = Box<dyn Recorded>>,
         in_flight: &[u64],
         engine: EngineStats,
     ) -> Outcome {
         let (warmup, end) = (self.warmup, self.end);
-        let flows = self
-            .series
-            .into_iter()
-            .zip(in_flight)
-            .enumerate()
-            .map(|(flow, (series, in_flight))| {
-                let series = series.unwrap_or_default();
-                series.finish(flows, flow, *in_flight, warmup, end)
-            })
-            .collect();
-        let links = links
-            .filter_map(|link| {
-                let offered = link.model.offered_bytes(warmup, end);
-                link.meter.map(|meter| meter.finish(offered))
-            })
-            .collect();
-        Outcome { flows, links, engine }
+        let names: Vec<Names> = flows.kinds().iter().map(columns_of).collect();
+        let mut sampled = self.over;
+        sampled.extend(self.running);
+        sampled.sort_unstable_by_key(|series| series.flow);
+        let mut sampled = sampled.into_iter().peekable();
+        let mut state_bytes = flows.table_bytes();
+        let (mut outcomes, mut scratch) = (Vec::with_capacity(flows.len()), Vec::new());
+        for (flow, in_flight) in in_flight.iter().enumerate() {
+            flows.prefetch_ends(flow + 2 * FLOWS_AHEAD);
+            flows.prefetch_statistics(flow + FLOWS_AHEAD);
+            state_bytes += flows.end_bytes(flow);
+            let rows = sampled.next_if(|series| series.flow as usize == flow);
+            let rows = rows.map(|series| series.rows).unwrap_or_default();
+            let names = &names[flows.kind_number(flow)];
+            let series = rows.into_series(names, &mut scratch);
+            let window = [warmup, end];
+            outcomes.push(outcome(&flows, flow, *in_flight, series, window, &mut scratch));
+            // Now that its memory is in the cache.
+            flows.drop_ends(flow);
+        }
+        let links = links.filter_map(|link| link.finish(warmup, end)).collect();
+        let bytes_per_flow = state_bytes as f64 / flows.len().max(1) as f64;
+        Outcome { flows: outcomes, links, engine: EngineStats { bytes_per_flow, ..engine } }
+    }
+}
+
+/// How many columns the flows of a kind have.
+fn columns(kind: &FlowKind) -> usize {
+    FLOW_COLUMNS.len() + kind.fields.len()
+}
+
+/// Their names and units.
+fn columns_of(kind: &FlowKind) -> Names {
+    let observed = kind.fields.iter().map(|field| (field.name, field.unit));
+    FLOW_COLUMNS.into_iter().chain(observed).collect()
+}
+
+/// What came of `flow`. `scratch` is overwritten.
+fn outcome(
+    flows: &Flows,
+    flow: usize,
+    in_flight_packets: u64,
+    series: Series,
+    [warmup, end]: [Picos; 2],
+    scratch: &mut Vec<f64>,
+) -> FlowOutcome {
+    let (kind, start) = (flows.kind(flow), flows.specs[flow].start);
+    let sender = flows.senders[flow].as_deref();
+    let counters = sender.map_or_else(SendCounters::default, |sender| sender.host().counters);
+    let completed = sender.and_then(|sender| sender.completed());
+    let delivery = flows.receivers[flow].as_deref().map(|receiver| &receiver.meter);
+    let last = completed.or(kind.stop).unwrap_or(end).min(end);
+    // Rates are over the part of [warmup, end] in which the flow existed.
+    let active = last.saturating_sub(warmup.max(start)).max(1);
+    let from = seconds(warmup.max(start));
+    let after = series.time_s().partition_point(|t| *t <= from);
+    let mut column =
+        |name: &str| -> Option<Stats> { summarize(&series.column(name)?.values[after..], scratch) };
+    let throughput_bps = bps(delivery.map_or(0, |d| d.window_bytes), active);
+    let signal = delivery.and_then(|d| d.signal.p95_ms());
+    FlowOutcome {
+        start_s: seconds(start),
+        end_s: seconds(last),
+        throughput_bps,
+        goodput_bps: bps(delivery.map_or(0, |d| d.window_payload_bytes), active),
+        rate_bps: column("throughput_bps"),
+        pacing_bps: column("pacing_bps"),
+        rtt_ms: sender.and_then(|sender| sender.meter.rtt.stats(1e-6)),
+        cwnd_bytes: column("cwnd_bytes"),
+        queueing_delay_ms: delivery.and_then(|d| d.queueing.stats(1e-6)),
+        signal_delay_p95_ms: signal,
+        power_score: signal.filter(|ms| *ms > 0.0).map(|ms| throughput_bps / 1e6 / (ms / 1e3)),
+        sent_packets: counters.packets,
+        delivered_packets: delivery.map_or(0, |d| d.packets),
+        lost_packets: flows.dropped[flow],
+        in_flight_packets,
+        retransmitted_packets: counters.retransmitted,
+        timeouts: counters.timeouts,
+        completion_s: completed.map(|t| seconds(t - start)),
+        series,
     }
 }
 
 impl FlowSeries {
-    fn finish(
-        self,
-        flows: &Flows,
-        flow: usize,
-        in_flight: u64,
-        warmup: Picos,
-        end: Picos,
-    ) -> FlowOutcome {
-        let (kind, start) = (flows.kind(flow), flows.specs[flow].start);
-        let sender = flows.senders[flow].as_deref();
-        let counters = sender.map_or_else(SendCounters::default, |sender| sender.host().counters);
-        let completed = sender.and_then(|sender| sender.completed);
-        let delivery = flows.receivers[flow].as_deref().map(|receiver| &receiver.meter);
-        let last = completed.or(kind.stop).unwrap_or(end).min(end);
-        // Rates are over the part of [warmup, end] in which the flow existed.
-        let active = last.saturating_sub(warmup.max(start)).max(1);
-        let from = seconds(warmup.max(start));
-        let mut columns = FLOW_COLUMNS.to_vec();
-        columns.extend(kind.fields.iter().map(|f| (f.name, f.unit)));
-        let series = self.rows.into_series(&columns);
-        let column = |name: &str| -> Option<Stats> {
-            let column = series.columns.iter().find(|c| c.name == name)?;
-            let after = series.time_s.partition_point(|t| *t <= from);
-            summarize(&column.values[after..])
-        };
-        let throughput_bps = bps(delivery.map_or(0, |d| d.window_bytes), active);
-        let signal = delivery.and_then(|d| d.signal.p95_ms());
-        FlowOutcome {
-            start_s: seconds(start),
-            end_s: seconds(last),
-            throughput_bps,
-            goodput_bps: bps(delivery.map_or(0, |d| d.window_payload_bytes), active),
-            rate_bps: column("throughput_bps"),
-            pacing_bps: column("pacing_bps"),
-            rtt_ms: sender.and_then(|sender| sender.meter.rtt.stats(1e-6)),
-            cwnd_bytes: column("cwnd_bytes"),
-            queueing_delay_ms: delivery.and_then(|d| d.queueing.stats(1e-6)),
-            signal_delay_p95_ms: signal,
-            power_score: signal.filter(|ms| *ms > 0.0).map(|ms| throughput_bps / 1e6 / (ms / 1e3)),
-            sent_packets: counters.packets,
-            delivered_packets: delivery.map_or(0, |d| d.packets),
-            lost_packets: flows.dropped[flow],
-            in_flight_packets: in_flight,
-            retransmitted_packets: counters.retransmitted,
-            timeouts: counters.timeouts,
-            completion_s: completed.map(|t| seconds(t - start)),
-            series,
+    fn new(flow: u32) -> Self {
+        Self { flow, rows: Rows::default(), delivered_bytes: 0, sent_bytes: 0 }
+    }
+
+    /// Fetches what a sample reads and writes beyond the flow's ends, which should be there by now.
+    #[inline]
+    fn prefetch(&self, flows: &Flows) {
+        let flow = self.flow as usize;
+        self.rows.prefetch(columns(flows.kind(flow)));
+        if let Some(sender) = &flows.senders[flow] {
+            sender.host().prefetch_controller();
         }
     }
 
-    fn sample(&mut self, now: Picos, interval: Picos, flows: &mut Flows, flow: usize) {
-        let columns = FLOW_COLUMNS.len() + flows.kind(flow).fields.len();
+    fn sample(&mut self, now: Picos, interval: Picos, to_come: u64, flows: &mut Flows) {
+        let flow = self.flow as usize;
+        let columns = columns(flows.kind(flow));
         let packet_bytes = f64::from(flows.kind(flow).packets.data_bytes);
         let dropped = flows.dropped[flow];
         let Some(sender) = flows.senders[flow].as_mut() else { return };
@@ -182,7 +228,8 @@ impl FlowSeries {
         let rtt_ms = sender.meter.interval.take_ms();
         let (host, in_flight) = (sender.host(), sender.in_flight());
         let nan_if_zero = |v: u64| if v == 0 { f64::NAN } else { v as f64 / 1e6 };
-        let (own, observed) = self.rows.push(now, columns).split_at_mut(FLOW_COLUMNS.len());
+        let (own, observed) =
+            self.rows.push(now, columns, to_come).split_at_mut(FLOW_COLUMNS.len());
         own.copy_from_slice(&[
             bps(delivered_bytes - self.delivered_bytes, interval),
             bps(host.counters.bytes - self.sent_bytes, interval),

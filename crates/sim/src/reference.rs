@@ -5,19 +5,24 @@
 
 use std::collections::BTreeMap;
 
-use paceline_net::{Link, Picos};
+use paceline_net::queue::Tag;
+use paceline_net::{Link, Picos, QueueSpec, ServedLink};
 
+use crate::engine::tags;
 use crate::events::NEVER;
 use crate::flow::Flows;
-use crate::link_meter::{LinkMeter, MeteredLink};
+use crate::link_meter::{LinkMeter, Metered, MeteredLink, QueueLink, Recorded};
+use crate::network::tag_of;
 use crate::outcome::{EngineStats, Outcome};
 use crate::packet::Packet;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 
-/// What happens. At one time, arrivals come before timers, and the sample is last.
+/// What happens. At one time, queues come before arrivals, arrivals before timers, and the sample is last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    /// The queue of this link may be due.
+    Queue(u32),
     /// At the end of this link.
     Arrival(u32),
     /// An end's timer may be due.
@@ -26,12 +31,34 @@ enum Event {
     Sample,
 }
 
+enum AnyLink {
+    Formula(Box<MeteredLink>),
+    Queue(Box<QueueLink>),
+}
+
+impl AnyLink {
+    fn recorded(&mut self) -> &mut dyn Recorded {
+        match self {
+            Self::Formula(link) => &mut **link,
+            Self::Queue(link) => &mut **link,
+        }
+    }
+
+    fn into_recorded(self) -> Box<dyn Recorded> {
+        match self {
+            Self::Formula(link) => link,
+            Self::Queue(link) => link,
+        }
+    }
+}
+
 struct Loop {
     /// By time, event, and order of entry.
     pending: BTreeMap<(Picos, Event, u64), Option<Packet>>,
     entered: u64,
-    links: Vec<MeteredLink>,
+    links: Vec<AnyLink>,
     paths: Vec<[Vec<u32>; 2]>,
+    tags: Vec<Tag>,
     flows: Flows,
     delivered: u64,
 }
@@ -40,14 +67,21 @@ struct Loop {
 pub(crate) fn run(plan: Plan) -> Outcome {
     let Plan { links, flows, duration_ps: end, warmup_ps, sample_ps, seed } = plan;
     let paths = flows.iter().map(|f| [f.forward.clone(), f.reverse.clone()]).collect();
+    let tags = tags(&flows);
     let flows = Flows::new(flows, warmup_ps, seed, |link| links[link as usize].spec.delay_ps);
-    let links = (0..).zip(links).map(|(index, link)| MeteredLink {
-        model: Link::new(link.spec, seed, index),
-        meter: link.recorded.then(|| LinkMeter::new(link.name, warmup_ps, end, sample_ps)),
+    let links = (0..).zip(links).map(|(index, link)| {
+        let meter = link.recorded.then(|| LinkMeter::new(link.name, warmup_ps, end, sample_ps));
+        if link.spec.queue == QueueSpec::DropTail {
+            let model = Link::new(link.spec, seed, index);
+            return AnyLink::Formula(Box::new(Metered { model, meter }));
+        }
+        let model = ServedLink::new(link.spec, seed, index);
+        AnyLink::Queue(Box::new(Metered { model, meter }))
     });
     let links = links.collect();
     let mut recorder = Recorder::new(&flows, warmup_ps, end, sample_ps);
-    let mut this = Loop { pending: BTreeMap::new(), entered: 0, links, paths, flows, delivered: 0 };
+    let pending = BTreeMap::new();
+    let mut this = Loop { pending, entered: 0, links, paths, tags, flows, delivered: 0 };
     for flow in 0..this.flows.len() {
         this.add(this.flows.specs[flow].start, Event::Sender(flow as u32), None);
     }
@@ -58,9 +92,10 @@ pub(crate) fn run(plan: Plan) -> Outcome {
         let packet = this.pending.pop_first().and_then(|(_, packet)| packet);
         match (event, packet) {
             (Event::Sample, _) => {
-                recorder.sample(now, &mut this.flows, this.links.iter_mut());
+                recorder.sample(now, &mut this.flows, this.links.iter_mut().map(AnyLink::recorded));
                 this.add(now + sample_ps, Event::Sample, None);
             }
+            (Event::Queue(link), _) => this.serve(now, link),
             (Event::Sender(flow), _) => this.on_sender_timer(now, flow as usize),
             (Event::Receiver(flow), _) => this.on_receiver_timer(now, flow as usize),
             (Event::Arrival(_), Some(packet)) => this.on_arrival(now, packet),
@@ -71,8 +106,19 @@ pub(crate) fn run(plan: Plan) -> Outcome {
     for packet in this.pending.values().flatten() {
         in_flight[packet.flow() as usize] += u64::from(packet.is_data());
     }
+    for link in &mut this.links {
+        let AnyLink::Queue(link) = link else { continue };
+        for packet in link.model.drain(end) {
+            in_flight[packet.flow() as usize] += u64::from(packet.is_data());
+        }
+    }
     let engine = EngineStats { packets: this.delivered, ..EngineStats::default() };
-    recorder.finish(&this.flows, this.links.into_iter(), &in_flight, engine)
+    recorder.finish(
+        this.flows,
+        this.links.into_iter().map(AnyLink::into_recorded),
+        &in_flight,
+        engine,
+    )
 }
 
 impl Loop {
@@ -105,9 +151,33 @@ impl Loop {
     fn transmit(&mut self, now: Picos, packet: Packet) {
         let flow = packet.flow() as usize;
         let link = self.paths[flow][usize::from(packet.is_ack())][usize::from(packet.hop())];
-        match self.links[link as usize].transmit(now, packet.bytes()) {
-            Some(arrives) => self.add(arrives, Event::Arrival(link), Some(packet)),
-            None => self.flows.dropped[flow] += u64::from(packet.is_data()),
+        self.serve(now, link);
+        match &mut self.links[link as usize] {
+            AnyLink::Queue(queue) => {
+                queue.model.arrive(now, tag_of(&self.tags[flow], &packet), packet);
+            }
+            AnyLink::Formula(model) => match model.transmit(now, packet.bytes()) {
+                Some(arrives) => self.add(arrives, Event::Arrival(link), Some(packet)),
+                None => self.flows.dropped[flow] += u64::from(packet.is_data()),
+            },
+        }
+        self.serve(now, link);
+    }
+
+    /// Lets the queue of `link`, if it has one, decide as often as it is due.
+    fn serve(&mut self, now: Picos, link: u32) {
+        loop {
+            let AnyLink::Queue(queue) = &mut self.links[link as usize] else { return };
+            let served = queue.serve(now);
+            while let Some(packet) = queue.take_dropped() {
+                self.flows.dropped[packet.flow() as usize] += u64::from(packet.is_data());
+            }
+            let due = queue.model.due();
+            match served {
+                Some((arrives, packet)) => self.add(arrives, Event::Arrival(link), Some(packet)),
+                None if due == NEVER => return,
+                None => return self.add(due, Event::Queue(link), None),
+            }
         }
     }
 

@@ -6,14 +6,7 @@ use super::*;
 
 /// A pure delay.
 fn delay(ms: u64) -> LinkSpec {
-    LinkSpec {
-        capacity: Capacity::Unlimited,
-        delay_ps: ms * PS_PER_MS,
-        buffer: Buffer::default(),
-        loss: None,
-        jitter: None,
-        reorder: None,
-    }
+    LinkSpec { delay_ps: ms * PS_PER_MS, ..LinkSpec::default() }
 }
 
 /// A rate, a delay, and nothing to drop.

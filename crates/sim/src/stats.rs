@@ -87,6 +87,14 @@ impl Distribution {
         }
     }
 
+    /// Fetches what [`Self::stats`] will read outside this struct.
+    #[inline]
+    pub(crate) fn prefetch_counters(&self) {
+        if let Some(counted) = &self.counted {
+            counted.histogram.prefetch_counters();
+        }
+    }
+
     /// Memory it holds beyond its own size, bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.counted.as_ref().map_or(0, |counted| counted.histogram.heap_bytes())
@@ -122,10 +130,11 @@ fn rank(q: f64, count: u64) -> u64 {
     ((q * count as f64) as u64).min(count.saturating_sub(1))
 }
 
-/// Exact summary of `values`; NaN entries are left out. `None` when nothing is left.
-pub(crate) fn summarize(values: &[f64]) -> Option<Stats> {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
-    sorted.sort_by(f64::total_cmp);
+/// Exact summary of `values`; NaN entries are left out. `None` when nothing is left. `sorted` is overwritten.
+pub(crate) fn summarize(values: &[f64], sorted: &mut Vec<f64>) -> Option<Stats> {
+    sorted.clear();
+    sorted.extend(values.iter().filter(|v| !v.is_nan()));
+    sorted.sort_unstable_by(f64::total_cmp);
     let (min, max) = (*sorted.first()?, *sorted.last()?);
     let n = sorted.len() as f64;
     let mean = sorted.iter().sum::<f64>() / n;

@@ -7,12 +7,16 @@ use crate::packet::Packet;
 use crate::plan::PacketSizes;
 
 pub(crate) struct Transfer {
+    /// Packets in all, or [`ENDLESS`].
+    packets: u64,
+    stop: Picos,
     flow: u32,
     sizes: PacketSizes,
-    stop: Picos,
-    /// Packets in all, and the payload of the last; `None` = endless.
-    total: Option<(u64, u16)>,
+    /// Size of the last packet.
+    last_bytes: u16,
 }
+
+const ENDLESS: u64 = u64::MAX;
 
 impl Transfer {
     pub(crate) fn new(
@@ -21,33 +25,32 @@ impl Transfer {
         stop: Option<Picos>,
         size_bytes: Option<u64>,
     ) -> Self {
-        let total = size_bytes.map(|size| {
-            let payload = u64::from(sizes.payload_bytes().max(1));
+        let payload = u64::from(sizes.payload_bytes().max(1));
+        let (packets, last_bytes) = size_bytes.map_or((ENDLESS, sizes.data_bytes), |size| {
             let packets = size.div_ceil(payload).max(1);
-            (packets, (size.max(1) - (packets - 1) * payload) as u16)
+            let last = (size.max(1) - (packets - 1) * payload) as u16;
+            (packets, sizes.header_bytes + last)
         });
-        Self { flow, sizes, stop: stop.unwrap_or(NEVER), total }
+        Self { packets, stop: stop.unwrap_or(NEVER), flow, sizes, last_bytes }
     }
 
     /// Whether packet `seq` exists and may still be sent for the first time.
     #[inline]
     pub(crate) fn offers(&self, seq: u64, now: Picos) -> bool {
-        now < self.stop && self.total.is_none_or(|(packets, _)| seq < packets)
+        now < self.stop && seq < self.packets
     }
 
     /// Whether everything below `acked_to` is all there is.
     #[inline]
     pub(crate) fn is_complete(&self, acked_to: u64) -> bool {
-        self.total.is_some_and(|(packets, _)| acked_to >= packets)
+        acked_to >= self.packets
     }
 
     /// Data packet `seq` as it goes on the wire at `now`.
     #[inline(always)]
     pub(crate) fn data(&self, seq: u64, now: Picos) -> Packet {
-        let bytes = match self.total {
-            Some((packets, last)) if seq + 1 == packets => self.sizes.header_bytes + last,
-            _ => self.sizes.data_bytes,
-        };
+        let is_last = seq + 1 == self.packets;
+        let bytes = if is_last { self.last_bytes } else { self.sizes.data_bytes };
         Packet::data(self.flow, seq, bytes, 0, now)
     }
 

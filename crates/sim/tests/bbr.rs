@@ -27,7 +27,7 @@ fn outcome(flows: Vec<FlowPlan>, buffer: u64, seconds: f64) -> Outcome {
 }
 
 fn column<'a>(series: &'a Series, name: &str) -> &'a [f64] {
-    &series.columns.iter().find(|c| c.name == name).expect("a column").values
+    series.column(name).expect("a column").values
 }
 
 /// With gain 2/ln 2 start-up ends with 2.885 BDP in flight, 1.885 of them in the queue, and headroom for three bursts of 1 ms:
@@ -57,7 +57,7 @@ fn probe_rtt_comes_every_ten_seconds() {
     let (state, cwnd) = (column(series, "state"), column(series, "cwnd_bytes"));
     let entered: Vec<usize> =
         (1..state.len()).filter(|i| state[*i] == PROBE_RTT && state[i - 1] != PROBE_RTT).collect();
-    let seconds: Vec<f64> = entered.iter().map(|i| series.time_s[*i]).collect();
+    let seconds: Vec<f64> = entered.iter().map(|i| series.time_s()[*i]).collect();
     println!("ProbeRTT at {seconds:.2?} s");
     assert_eq!(entered.len(), 5);
     for pair in seconds.windows(2) {

@@ -46,14 +46,15 @@ fn cubic_follows_its_curve_after_a_loss() {
     plan.sample_ps = MS;
     let outcome = run_checked(plan);
     let series = &outcome.flows[0].series;
-    let cwnd: Vec<f64> = series.columns[2].values.iter().map(|b| b / 1500.0).collect();
+    let cwnd: Vec<f64> =
+        series.column("cwnd_bytes").expect("a column").values.iter().map(|b| b / 1500.0).collect();
     let cut = (1..cwnd.len()).find(|i| cwnd[*i] < cwnd[i - 1] * 0.9).expect("a reduction");
     let w_max = cwnd[cut - 1];
     assert_near(cwnd[cut], 0.7 * w_max, 0.01);
     let k = (0.3 * w_max / 0.4f64).cbrt();
     for part in [0.25, 0.5, 0.75, 1.0, 1.5, 2.0] {
         let t = part * k;
-        let row = series.time_s.partition_point(|time| *time < series.time_s[cut] + t);
+        let row = series.time_s().partition_point(|time| *time < series.time_s()[cut] + t);
         let expected = 0.4 * (t - k).powi(3) + w_max;
         println!(
             "W_max {w_max:.0}, K {k:.2} s: W({part} K) = {:.1}, curve {expected:.1}",
@@ -145,10 +146,14 @@ fn flows_start_and_stop_when_told() {
     let outcome = run_checked(plan(vec![delay(10.0), delay(10.0)], vec![flow], 10.0, 0.0));
     let flow = &outcome.flows[0];
     assert_eq!((flow.start_s, flow.end_s), (2.0, 5.0));
-    let moving: Vec<f64> = (flow.series.time_s.iter().zip(&flow.series.columns[0].values))
-        .filter(|(_, bps)| **bps > 0.0)
-        .map(|(time, _)| *time)
-        .collect();
+    let moving: Vec<f64> = (flow
+        .series
+        .time_s()
+        .iter()
+        .zip(flow.series.column("throughput_bps").expect("a column").values))
+    .filter(|(_, bps)| **bps > 0.0)
+    .map(|(time, _)| *time)
+    .collect();
     assert!(moving[0] > 2.0 && moving[0] < 2.1, "{:?}", moving.first());
     assert!(*moving.last().unwrap() < 5.1);
     assert_eq!(flow.in_flight_packets, 0);
@@ -162,10 +167,10 @@ fn the_series_count_every_packet_sent() {
     // Shorter than the first 210 ms, at which a window leaves at the very time of a sample.
     let outcome = run_checked(plan(vec![delay(11.0), delay(10.0)], vec![flow], 0.205, 0.0));
     let series = &outcome.flows[0].series;
-    let column = |name| &series.columns.iter().find(|c| c.name == name).expect(name).values;
+    let column = |name| series.column(name).expect(name).values;
     let sent: Vec<f64> = (1..=20).map(|sample| f64::from(20 * (1 + sample * 10 / 21))).collect();
     assert_eq!(sent[..5], [20.0, 20.0, 40.0, 40.0, 60.0]);
-    let first = series.time_s.partition_point(|time| *time < 0.005);
+    let first = series.time_s().partition_point(|time| *time < 0.005);
     assert_eq!(column("sent_packets")[first..first + 20], sent);
     // 20 packets of 12,000 bits in 10 ms.
     assert_eq!(column("send_bps")[first + 1..first + 3], [0.0, 24e6]);

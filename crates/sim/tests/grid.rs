@@ -270,11 +270,10 @@ impl Digest {
     }
 
     fn series(&mut self, series: &Series) {
-        let Series { time_s, columns } = series;
-        self.number(time_s.len() as u64);
-        time_s.iter().for_each(|value| self.float(*value));
-        self.number(columns.len() as u64);
-        for Column { name, unit, values } in columns {
+        self.number(series.rows() as u64);
+        series.time_s().iter().for_each(|value| self.float(*value));
+        self.number(series.columns().len() as u64);
+        for Column { name, unit, values } in series.columns() {
             self.text(name);
             self.text(unit);
             values.iter().for_each(|value| self.float(*value));
@@ -355,10 +354,7 @@ impl Digest {
 #[test]
 fn the_digest_sees_the_last_bit_of_the_last_sample() {
     let flow = |value| FlowOutcome {
-        series: Series {
-            time_s: vec![1.0],
-            columns: vec![Column { name: "a", unit: "ms", values: vec![value] }],
-        },
+        series: Series::new(&[1.0], &[Column { name: "a", unit: "ms", values: &[value] }]),
         ..FlowOutcome::default()
     };
     let of = |value| Digest::of(&Outcome { flows: vec![flow(value)], ..Outcome::default() });

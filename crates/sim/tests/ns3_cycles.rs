@@ -69,8 +69,8 @@ fn dumbbell(controller: &str, profile: Option<&str>, reference: &Reference) -> O
 }
 
 fn column<'a>(series: &'a Series, name: &str) -> &'a [f64] {
-    let column = series.columns.iter().find(|c| c.name == name);
-    &column.unwrap_or_else(|| panic!("no column {name}")).values
+    let column = series.column(name);
+    column.unwrap_or_else(|| panic!("no column {name}")).values
 }
 
 /// Times at which a run of drops begins, s: drops less than a second apart are one overflow.
@@ -78,7 +78,7 @@ fn overflows(link: &Series) -> Vec<f64> {
     let drops = column(link, "drops");
     let mut last_s = f64::NEG_INFINITY;
     let mut starts = Vec::new();
-    for (i, time_s) in link.time_s.iter().enumerate().skip(1) {
+    for (i, time_s) in link.time_s().iter().enumerate().skip(1) {
         if drops[i] > drops[i - 1] {
             if time_s - last_s > 1.0 && *time_s > SETTLED_S {
                 starts.push(*time_s);
@@ -93,7 +93,7 @@ fn overflows(link: &Series) -> Vec<f64> {
 fn probes(flow: &Series) -> Vec<f64> {
     let gain = column(flow, "pacing_gain");
     let starts = (1..gain.len()).filter(|i| gain[*i] > 1.0 && gain[i - 1] <= 1.0);
-    starts.map(|i| flow.time_s[i]).filter(|time_s| *time_s > SETTLED_S).collect()
+    starts.map(|i| flow.time_s()[i]).filter(|time_s| *time_s > SETTLED_S).collect()
 }
 
 /// Averages from the first of `starts` to the last that completes a repetition of `pattern` cycles, the shortest first.
@@ -106,12 +106,12 @@ fn measure(outcome: &Outcome, starts: &[f64], pattern: usize) -> Measured {
     let (from_s, to_s) = (starts[0], starts[cycles]);
     let (flow, link) = (&outcome.flows[0].series, &outcome.links[1].series);
     let mean = |series: &Series, name: &str| {
-        let at = |s: f64| series.time_s.partition_point(|time_s| *time_s < s);
+        let at = |s: f64| series.time_s().partition_point(|time_s| *time_s < s);
         let window = &column(series, name)[at(from_s)..at(to_s)];
         window.iter().sum::<f64>() / window.len() as f64
     };
     let value = |series: &Series, name: &str, s: f64| {
-        column(series, name)[series.time_s.partition_point(|time_s| *time_s < s)]
+        column(series, name)[series.time_s().partition_point(|time_s| *time_s < s)]
     };
     let at_loss = starts[..cycles].iter().map(|s| value(flow, "cwnd_bytes", *s));
     let each = |i: usize| {
@@ -245,7 +245,7 @@ fn bbr1() {
         check("BBR", &reference, &ours);
         assert_near(ours.cwnd, reference.cwnd, 0.03);
         assert_eq!(ours.drops_per_cycle == 0.0, reference.drops_per_cycle == 0.0);
-        let settled = flow.time_s.partition_point(|time_s| *time_s < SETTLED_S);
+        let settled = flow.time_s().partition_point(|time_s| *time_s < SETTLED_S);
         assert!(column(flow, "state")[settled..].iter().all(|state| *state == 2.0), "ProbeBW");
     }
 }

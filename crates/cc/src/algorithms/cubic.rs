@@ -119,16 +119,17 @@ fn time_to_w_max(w_max: f64, cwnd_epoch: f64, c: f64) -> f64 {
 }
 
 /// The window and all that a spurious loss must restore (RFC 9438 §4.9).
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Growth {
     cwnd: f64,
     ssthresh: f64,
-    w_max: f64,
     /// Window before the last reduction (RFC 9438 §4.1.2).
     cwnd_prior: f64,
+    epoch: Option<Epoch>,
+    w_max: f64,
     /// Linux: packets acknowledged that the window has not yet grown for.
     credit: f64,
-    epoch: Option<Epoch>,
 }
 
 /// A period of congestion avoidance.
@@ -149,20 +150,23 @@ impl Epoch {
     }
 }
 
+/// First what every ACK touches: a host with thousands of flows finds none of it in its cache.
+#[repr(C)]
 struct Cubic {
-    c: f64,
-    beta: f64,
-    alpha: f64,
-    fast_convergence: bool,
+    in_fast_recovery: bool,
     linux: bool,
-    packet_bytes: f64,
-    growth: Growth,
-    before: Option<Growth>,
-    slow_start: SlowStart,
-    gate: EpisodeGate,
+    fast_convergence: bool,
     last_ack_ns: u64,
     delay_min_ns: u64,
-    in_fast_recovery: bool,
+    c: f64,
+    alpha: f64,
+    packet_bytes: f64,
+    growth: Growth,
+    slow_start: SlowStart,
+    beta: f64,
+    gate: EpisodeGate,
+    /// As it was before the last reduction.
+    before: Option<Box<Growth>>,
 }
 
 impl Cubic {
@@ -248,7 +252,10 @@ impl Cubic {
     /// RFC 9438 §4.6-4.7. `floor` is the smallest window in packets; Linux and RFC differ in what they cut.
     fn reduce(&mut self, in_flight_bytes: u64, floor: f64) {
         let cwnd = self.growth.cwnd;
-        self.before = Some(self.growth);
+        match &mut self.before {
+            Some(before) => **before = self.growth,
+            None => self.before = Some(Box::new(self.growth)),
+        }
         // RFC 9438 §4.7 (Linux alike): fast convergence.
         let short_of_max = self.fast_convergence && cwnd < self.growth.w_max;
         let w_max = if short_of_max { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd };
@@ -326,7 +333,7 @@ impl Controller for Cubic {
         if let Some(before) = self.before.take()
             && self.growth.cwnd < before.cwnd
         {
-            self.growth = before;
+            self.growth = *before;
         }
         self.in_fast_recovery = false;
     }

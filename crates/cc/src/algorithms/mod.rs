@@ -90,12 +90,17 @@ const MAX_PACING_BYTES_PER_S: f64 = 1e15;
 
 /// A window of `packets` in bytes: at least one packet, finite.
 fn window_bytes(packets: f64, packet_bytes: f64) -> u64 {
-    (clamp(packets, MAX_WINDOW_PACKETS) * packet_bytes) as u64
+    whole(clamp(packets, MAX_WINDOW_PACKETS) * packet_bytes)
 }
 
 /// A pacing rate, bytes/s: at least 1, finite.
 fn pacing_rate(bytes_per_s: f64) -> u64 {
-    clamp(bytes_per_s, MAX_PACING_BYTES_PER_S) as u64
+    whole(clamp(bytes_per_s, MAX_PACING_BYTES_PER_S))
+}
+
+/// The whole part of a number from 0 to 2^63. Processors have an instruction for signed numbers only.
+fn whole(value: f64) -> u64 {
+    (value as i64).cast_unsigned()
 }
 
 /// `value` between 1 and `most`; 1 for a NaN.

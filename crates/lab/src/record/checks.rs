@@ -107,7 +107,7 @@ fn controllers_differ(info: &RunInfo, outcome: &Outcome) -> Check {
 
 /// The columns that every flow has: the simulator's own, and what the controllers happen to share.
 fn shared_columns(flows: &[(usize, &Series)]) -> BTreeSet<(&'static str, &'static str)> {
-    let columns = |series: &Series| series.columns.iter().map(|c| (c.name, c.unit)).collect();
+    let columns = |series: &Series| series.columns().map(|c| (c.name, c.unit)).collect();
     let mut all = flows.iter().map(|(_, series)| columns(series));
     let first: BTreeSet<(&'static str, &'static str)> = all.next().unwrap_or_default();
     all.fold(first, |shared, columns| &shared & &columns)
@@ -117,10 +117,10 @@ fn shared_columns(flows: &[(usize, &Series)]) -> BTreeSet<(&'static str, &'stati
 fn fingerprint(series: &Series, shared: &BTreeSet<(&str, &str)>) -> Option<String> {
     let mut bytes = Vec::new();
     let mut values = 0usize;
-    for column in &series.columns {
+    for column in series.columns() {
         if shared.contains(&(column.name, column.unit)) {
             bytes.extend_from_slice(column.name.as_bytes());
-            for value in &column.values {
+            for value in column.values {
                 values += usize::from(value.is_finite());
                 bytes.extend_from_slice(&value.to_bits().to_le_bytes());
             }

@@ -152,17 +152,17 @@ fn long_table(
 ) -> Result<Table, RecordError> {
     let mut union = Union::new(&["time_s", source]);
     // Where each column of each source goes.
-    let places: Vec<Vec<usize>> = series.iter().map(|s| union.place(&s.columns)).collect();
+    let places: Vec<Vec<usize>> = series.iter().map(|s| union.place(s.columns())).collect();
 
     let mut table = TableBuilder::default();
-    table.numbers("time_s", "s", series.iter().flat_map(|s| s.time_s.iter().map(|t| finite(*t))));
+    table.numbers("time_s", "s", series.iter().flat_map(|s| s.time_s().iter().map(|t| finite(*t))));
     let rows = names.iter().zip(&series);
-    table.text(source, rows.flat_map(|(n, s)| std::iter::repeat_n(n, s.time_s.len())));
+    table.text(source, rows.flat_map(|(n, s)| std::iter::repeat_n(n, s.rows())));
     for (place, (name, unit)) in union.columns.iter().enumerate() {
         let values = series.iter().zip(&places).flat_map(|(series, places)| {
-            let column = places.iter().position(|p| *p == place).map(|i| &series.columns[i]);
-            // A column shorter than its times ends in nulls.
-            (0..series.time_s.len()).map(move |i| finite(*column?.values.get(i)?))
+            let column = places.iter().position(|p| *p == place);
+            let column = column.and_then(|nth| series.columns().nth(nth));
+            (0..series.rows()).map(move |i| finite(column?.values[i]))
         });
         table.numbers(name, unit, values);
     }
@@ -186,7 +186,7 @@ impl Union {
     }
 
     /// Place of each of one source's columns.
-    fn place(&mut self, columns: &[Column]) -> Vec<usize> {
+    fn place<'a>(&mut self, columns: impl ExactSizeIterator<Item = Column<'a>>) -> Vec<usize> {
         let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         let mut places = Vec::with_capacity(columns.len());
         for column in columns {
@@ -196,7 +196,7 @@ impl Union {
             let place = match self.places.get(&key) {
                 Some(place) => *place,
                 None => {
-                    let name = self.free_name(column);
+                    let name = self.free_name(&column);
                     self.columns.push((name, column.unit.to_string()));
                     self.places.insert(key, self.columns.len() - 1);
                     self.columns.len() - 1
@@ -207,7 +207,7 @@ impl Union {
         places
     }
 
-    fn free_name(&self, column: &Column) -> String {
+    fn free_name(&self, column: &Column<'_>) -> String {
         let taken = |name: &String| {
             self.reserved.contains(name) || self.columns.iter().any(|(other, _)| other == name)
         };

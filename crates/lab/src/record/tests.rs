@@ -59,8 +59,8 @@ fn stats(mean: f64) -> Stats {
     }
 }
 
-fn column(name: &'static str, unit: &'static str, values: &[f64]) -> Column {
-    Column { name, unit, values: values.to_vec() }
+fn column<'a>(name: &'static str, unit: &'static str, values: &'a [f64]) -> Column<'a> {
+    Column { name, unit, values }
 }
 
 pub(super) fn flow_info(name: &str, controller: &str) -> FlowInfo {
@@ -103,13 +103,13 @@ pub(super) fn outcome() -> Outcome {
         retransmitted_packets: 4,
         signal_delay_p95_ms: Some(93.0),
         power_score: Some(41.18),
-        series: Series {
-            time_s: vec![0.0, 0.1, 0.2],
-            columns: vec![
+        series: Series::new(
+            &[0.0, 0.1, 0.2],
+            &[
                 column("cwnd_bytes", "bytes", &[15_000.0, 30_000.0, 45_000.0]),
                 column("w_max", "packets", &[f64::NAN, 20.0, 21.0]),
             ],
-        },
+        ),
         ..FlowOutcome::default()
     };
     let mut second = FlowOutcome {
@@ -118,14 +118,14 @@ pub(super) fn outcome() -> Outcome {
         start_s: 0.5,
         ..flow.clone()
     };
-    second.series = Series {
-        time_s: vec![0.5],
-        columns: vec![
+    second.series = Series::new(
+        &[0.5],
+        &[
             column("cwnd_bytes", "bytes", &[14_000.0]),
             column("w_max", "Mbit/s", &[3.0]),
             column("flow", "1", &[4.0]),
         ],
-    };
+    );
     let link = LinkOutcome {
         name: "bottleneck".into(),
         capacity_bps: Some(10e6),
@@ -133,10 +133,7 @@ pub(super) fn outcome() -> Outcome {
         utilization: Some(0.8),
         drops: 8,
         queue_ms: Some(stats(3.0)),
-        series: Series {
-            time_s: vec![0.0, 0.1],
-            columns: vec![column("queue_ms", "ms", &[0.5, f64::INFINITY])],
-        },
+        series: Series::new(&[0.0, 0.1], &[column("queue_ms", "ms", &[0.5, f64::INFINITY])]),
         ..LinkOutcome::default()
     };
     let engine = EngineStats { events: 12, packets: 180, cpu_s: 0.25, bytes_per_flow: 512.0 };
@@ -513,8 +510,10 @@ fn packets_that_vanish_are_noticed() {
 fn a_dead_knob_is_noticed() {
     let mut run = outcome();
     // Same window series in both; their own columns differ.
-    run.flows[1].series.time_s = run.flows[0].series.time_s.clone();
-    run.flows[1].series.columns[0] = run.flows[0].series.columns[0].clone();
+    let [one, other] = [0, 1].map(|flow| run.flows[flow].series.clone());
+    let shared = one.column("cwnd_bytes").into_iter();
+    let columns: Vec<Column<'_>> = shared.chain(other.columns().skip(1)).collect();
+    run.flows[1].series = Series::new(one.time_s(), &columns);
     let (ok, detail) = check(&checks::all(&info(), &run), "controllers_differ");
     assert!(!ok);
     assert_eq!(detail, "flows `a` and `b` (`cubic` and `bbr3`) have identical time series");

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use paceline_cc::Needs;
 use paceline_net::Picos;
+use paceline_net::queue::Ecn;
 use paceline_sim::{DatagramOptions, PacketSizes, Stack, TcpOptions};
 
 use super::controller::ControllerChoice;
@@ -35,12 +37,16 @@ pub struct Flow {
     pub cap_bytes_per_s: Option<u64>,
     /// Sizes of its packets.
     pub packets: PacketSizes,
+    /// ECN field of its data packets.
+    pub ecn: Ecn,
+    /// Its class, for queues that have classes.
+    pub class: u16,
     /// Where it goes.
     pub path: Arc<Path>,
 }
 
 /// The links that a flow crosses.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Path {
     /// Data, in order; indices into the plan's links.
     pub forward: Vec<u32>,
@@ -48,6 +54,8 @@ pub struct Path {
     pub reverse: Vec<u32>,
     /// Propagation delay there and back, ps.
     pub base_rtt_ps: Picos,
+    /// Numbers of the nodes at both ends.
+    pub ends: [u32; 2],
 }
 
 /// Sizes given in `[packets]`; the rest depends on the stack.
@@ -152,6 +160,7 @@ fn model(group: &Reader<'_>, sizes: GivenSizes, duration_ps: Picos) -> Result<Fl
         let what = format!("headers of {} B fill the packet", packets.header_bytes);
         return Err(group.error("stack", what, "allowed: a larger packets.data"));
     }
+    let ecn = ecn(group, controller.spec().needs)?;
     Ok(Flow {
         name,
         controller: Arc::new(controller),
@@ -162,7 +171,27 @@ fn model(group: &Reader<'_>, sizes: GivenSizes, duration_ps: Picos) -> Result<Fl
         size_bytes: group.bytes("size")?,
         cap_bytes_per_s: group.rate("cap")?.flatten().map(|bps| (bps / 8.0) as u64),
         packets,
-        path: Arc::new(Path { forward: Vec::new(), reverse: Vec::new(), base_rtt_ps: 0 }),
+        ecn,
+        // The key's range ends at 65,535.
+        class: group.whole("class")?.unwrap_or_default() as u16,
+        path: Arc::default(),
+    })
+}
+
+/// What the flow's packets say of ECN: as given, or as the controller wants it.
+fn ecn(group: &Reader<'_>, needs: Needs) -> Result<Ecn, ScenarioError> {
+    let empty = nothing();
+    Ok(match group.variant("ecn", &empty)? {
+        None if needs.contains(Needs::ECT1) => Ecn::Scalable,
+        None if needs.contains(Needs::CE_COUNT) => Ecn::Capable,
+        None => Ecn::NotCapable,
+        Some(("off", _)) if needs.contains(Needs::CE_COUNT) => {
+            let what = "the controller reacts to marks, and packets would not be marked";
+            return Err(group.error("ecn", what, "allowed: ect0, ect1"));
+        }
+        Some(("off", _)) => Ecn::NotCapable,
+        Some(("ect0", _)) => Ecn::Capable,
+        Some(_) => Ecn::Scalable,
     })
 }
 
@@ -243,6 +272,7 @@ impl Placing<'_> {
             forward: unreachable(from, to)?,
             reverse: unreachable(to, from)?,
             base_rtt_ps: 0,
+            ends: [from, to],
         };
         path.base_rtt_ps = self.propagation(&path);
         if let Some(rtt) = rtt {

@@ -5,6 +5,7 @@
 use paceline_net::{PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 
 use super::quantity::{self, BYTES, RATE, TIME, names, show, show_bytes, show_time};
+use super::queue::QUEUES;
 
 /// A table of the file: its keys and which of them exclude each other.
 #[derive(Debug)]
@@ -45,6 +46,10 @@ pub(crate) enum Kind {
     Whole {
         min: i64,
         max: i64,
+    },
+    Number {
+        min: f64,
+        max: f64,
     },
     Probability {
         max: f64,
@@ -106,7 +111,7 @@ pub(crate) struct Variants {
     pub list: &'static [Variant],
     /// Known words that nothing stands behind yet, and why.
     pub unavailable: &'static [(&'static str, &'static str)],
-    /// Whether the word alone will do. Keys with such variants have a default, which a table without `kind` takes.
+    /// Whether the word alone will do. A table without `kind` then takes the first, which is the default of a key that has one.
     pub bare: bool,
 }
 
@@ -160,6 +165,7 @@ impl Kind {
             Self::Text => format!("text of 1 to {MAX_TEXT} characters, none a control character"),
             Self::Bool => "true, false".into(),
             Self::Whole { min, max } => format!("a whole number, {min} to {max}"),
+            Self::Number { min, max } => format!("a number, {min} to {max}"),
             Self::Probability { max } => {
                 format!("0% to {}%, or a number 0 to {max}", show_percent(*max))
             }
@@ -226,7 +232,7 @@ pub(crate) const MAX_FLOWS: i64 = 1_000_000;
 /// Most samples in a time series.
 pub(crate) const MAX_SAMPLES: u64 = 10_000_000;
 
-const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
+pub(super) const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
     Key { name, kind, absent, doc }
 }
 
@@ -336,6 +342,12 @@ const LINK_TRACE: Key = key(
     "Capacity over time as delivery opportunities of 1504 bytes. A path is relative to the scenario file, one given with \
      `--set` to the current directory. `synth:NAME` is generated from the run's seed, `synth:NAME:SEED` from that one, as long as the run.",
 );
+const STEPS: Key = key(
+    "steps",
+    Kind::Tables(&STEP),
+    Rule("the rate stays"),
+    "Changes of the `rate`, in the order of their times. 1 BDP is that of the first rate.",
+);
 const ONCE: Key = key(
     "once",
     Kind::Bool,
@@ -362,8 +374,12 @@ const BUFFER: Key = key(
      back) of the flows that cross the link and the mean rate of a trace. A time limits the wait. Unlimited where the \
      rate is.",
 );
-const QUEUE: Key =
-    key("queue", Kind::Variants(&QUEUES), Default("droptail"), "What decides who is dropped.");
+const QUEUE: Key = key(
+    "queue",
+    Kind::Variants(&QUEUES),
+    Default("droptail"),
+    "Which packet goes next, and which is dropped or marked.",
+);
 const LOSS: Key = key(
     "loss",
     Kind::ProbabilityOr { max: 0.99, or: &LOSSES },
@@ -395,6 +411,7 @@ pub(crate) static LINK: Table = Table {
     doc: "The bottleneck, recorded as `bottleneck`; its ACK direction is `bottleneck-reverse`.",
     keys: &[
         LINK_RATE,
+        STEPS,
         LINK_TRACE,
         ONCE,
         LINK_DELAY,
@@ -412,7 +429,7 @@ pub(crate) static LINK: Table = Table {
             "The ACK direction.",
         ),
     ],
-    exclusive: &[("rate", "trace"), ("rate", "once"), ("delay", "rtt")],
+    exclusive: &[("rate", "trace"), ("steps", "trace"), ("rate", "once"), ("delay", "rtt")],
 };
 
 /// `[[links]]`.
@@ -424,6 +441,7 @@ pub(crate) static LINKS: Table = Table {
         key("from", Kind::Text, Required, "Node at one end."),
         key("to", Kind::Text, Required, "Node at the other end."),
         LINK_RATE,
+        STEPS,
         LINK_TRACE,
         ONCE,
         LINK_DELAY,
@@ -437,11 +455,11 @@ pub(crate) static LINKS: Table = Table {
         key(
             "reverse",
             Kind::Table(&REVERSE),
-            Rule("same rate, delay and buffer, no impairments"),
+            Rule("same rate, delay, buffer and queue, no impairments"),
             "The direction from `to` to `from`; what it does not say is as in the other direction, impairments apart.",
         ),
     ],
-    exclusive: &[("rate", "trace"), ("rate", "once"), ("delay", "rtt")],
+    exclusive: &[("rate", "trace"), ("steps", "trace"), ("rate", "once"), ("delay", "rtt")],
 };
 
 /// `reverse`.
@@ -450,6 +468,7 @@ pub(crate) static REVERSE: Table = Table {
     doc: "The other direction of a link.",
     keys: &[
         key("rate", RATE_RANGE, Rule("see `reverse`"), "Capacity."),
+        STEPS,
         key("trace", Kind::Trace, Rule("see `reverse`"), "Capacity over time, as in a link."),
         ONCE,
         key("delay", DELAY, Rule("that of the other direction"), "Propagation delay."),
@@ -459,32 +478,30 @@ pub(crate) static REVERSE: Table = Table {
             Rule("1 BDP where this table gives a rate or a trace, otherwise see `reverse`"),
             "How much may wait.",
         ),
+        key(
+            "queue",
+            Kind::Variants(&QUEUES),
+            Rule("droptail where this table gives a rate or a trace, otherwise see `reverse`"),
+            "Which packet goes next, and which is dropped or marked.",
+        ),
         LOSS,
         JITTER,
         REORDER,
     ],
-    exclusive: &[("rate", "trace"), ("rate", "once")],
+    exclusive: &[("rate", "trace"), ("steps", "trace"), ("rate", "once")],
 };
 
-static EMPTY: Table = Table { name: "", doc: "", keys: &[], exclusive: &[] };
-static QUEUES: Variants = Variants {
-    name: "queue",
-    list: &[Variant { name: "droptail", table: &EMPTY }],
-    unavailable: &[
-        ("codel", AQM),
-        ("fq_codel", AQM),
-        ("fq", AQM),
-        ("cobalt", AQM),
-        ("cake", AQM),
-        ("pie", AQM),
-        ("dualpi2", AQM),
-        ("red", AQM),
-        ("drophead", AQM),
+static STEP: Table = Table {
+    name: "steps",
+    doc: "A change of a link's rate.",
+    keys: &[
+        key("at", Kind::Time { min: PS_PER_US, max: 30 * DAY }, Required, "When."),
+        key("rate", Kind::Rate { min: 1.0, max: 1e14 }, Required, "Capacity from then on."),
     ],
-    bare: true,
+    exclusive: &[],
 };
-const AQM: &str = "is not available yet";
 
+pub(super) static EMPTY: Table = Table { name: "", doc: "", keys: &[], exclusive: &[] };
 static LOSSES: Variants = Variants {
     name: "loss",
     list: &[
@@ -668,11 +685,33 @@ pub(crate) static FLOW: Table = Table {
             Rule("that of the links"),
             "Base RTT of this flow. What the links lack is added on the sender's side: half before the first link, half after the ACKs' last.",
         ),
+        key(
+            "ecn",
+            Kind::Variants(&ECNS),
+            Rule("what the controller reacts to; off for one that does not react to marks"),
+            "ECN field of the data packets: off, ect0, or ect1 for scalable controllers.",
+        ),
+        key(
+            "class",
+            Kind::Whole { min: 0, max: 65_535 },
+            Default("0"),
+            "Class of the flow, for the queues `htb` and `cake`.",
+        ),
         key("from", Kind::Text, Rule("required with `[[links]]`"), "Node of the sender."),
         key("to", Kind::Text, Rule("required with `[[links]]`"), "Node of the receiver."),
         key("stack", Kind::Variants(&STACKS), Default("tcp"), "The endpoint."),
     ],
     exclusive: &[],
+};
+static ECNS: Variants = Variants {
+    name: "ecn",
+    list: &[
+        Variant { name: "off", table: &EMPTY },
+        Variant { name: "ect0", table: &EMPTY },
+        Variant { name: "ect1", table: &EMPTY },
+    ],
+    unavailable: &[],
+    bare: true,
 };
 static STACKS: Variants = Variants {
     name: "stack",

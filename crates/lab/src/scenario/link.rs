@@ -1,10 +1,13 @@
 //! `[link]`, `[[links]]` and `reverse`: from tables to the two directions of a link, and from there to the link crate's types
 //! once the base RTT is known.
 
-use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, Picos, Reorder};
+use std::sync::Arc;
+
+use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, Picos, QueueSpec, Reorder};
 
 use super::error::{Fault, Locus, ScenarioError};
 use super::quantity::{BufferSize, Delay, show_time};
+use super::queue;
 use super::reader::{Reader, nothing};
 use super::trace::TraceSource;
 
@@ -13,6 +16,7 @@ use super::trace::TraceSource;
 pub(crate) struct Direction {
     pub capacity: CapacitySource,
     pub delay_ps: Picos,
+    pub queue: QueueSpec,
     pub buffer: BufferSize,
     pub loss: Option<LossModel>,
     pub jitter: Option<JitterSource>,
@@ -26,7 +30,12 @@ pub(crate) struct Direction {
 pub(crate) enum CapacitySource {
     Unlimited,
     Constant(f64),
-    Trace { source: TraceSource, once: bool },
+    /// A rate from each time on, the first from 0.
+    Steps(Arc<[(Picos, f64)]>),
+    Trace {
+        source: TraceSource,
+        once: bool,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -70,10 +79,11 @@ impl Duplex {
         let capacity = capacity(reader)?.ok_or_else(|| {
             reader.error("", "neither `rate` nor `trace`", "allowed: exactly one of the two")
         })?;
-        reader.variant("queue", &empty)?;
+        let queue = queue::read(reader)?;
         let forward = Direction {
             delay_ps,
-            buffer: buffer(reader, "buffer", &capacity)?,
+            buffer: buffer(reader, "buffer", &capacity, &queue)?,
+            queue,
             loss: loss(reader)?,
             jitter: jitter(reader, "jitter")?,
             reorder: reorder(reader)?,
@@ -116,10 +126,29 @@ fn capacity(reader: &Reader<'_>) -> Result<Option<CapacitySource>, ScenarioError
     if once {
         return Err(reader.error("once", "without a `trace`", "allowed: only beside `trace`"));
     }
-    Ok(reader.rate("rate")?.map(|rate| match rate {
-        Some(bps) => CapacitySource::Constant(bps),
-        None => CapacitySource::Unlimited,
-    }))
+    let steps = reader.tables("steps")?;
+    let rate = reader.rate("rate")?;
+    if steps.is_empty() {
+        return Ok(rate.map(|rate| match rate {
+            Some(bps) => CapacitySource::Constant(bps),
+            None => CapacitySource::Unlimited,
+        }));
+    }
+    let Some(Some(first)) = rate else {
+        let what = "without a `rate` to change";
+        return Err(reader.error("steps", what, "allowed: only beside a `rate` that is limited"));
+    };
+    let mut rates = vec![(0, first)];
+    for step in steps {
+        let (at, (before, _)) = (step.time_always("at")?, rates[rates.len() - 1]);
+        if at <= before {
+            let hint = format!("allowed: after {}", show_time(before as f64));
+            return Err(step.error("at", "not after the step before", hint));
+        }
+        let missing = || step.error("rate", "missing", "");
+        rates.push((at, step.rate("rate")?.flatten().ok_or_else(missing)?));
+    }
+    Ok(Some(CapacitySource::Steps(rates.into())))
 }
 
 /// The buffer given, or 1 BDP; nothing queues where the rate is unlimited.
@@ -127,9 +156,10 @@ pub(crate) fn buffer(
     reader: &Reader<'_>,
     key: &str,
     capacity: &CapacitySource,
+    queue: &QueueSpec,
 ) -> Result<BufferSize, ScenarioError> {
     let given = reader.buffer(key)?;
-    if *capacity != CapacitySource::Unlimited {
+    if *capacity != CapacitySource::Unlimited || queue.rate_bps().is_some() {
         return Ok(given.unwrap_or(BufferSize::Bdp(1.0)));
     }
     if reader.has(key) && given != Some(BufferSize::Unlimited) {
@@ -146,19 +176,26 @@ fn reversed(
     default: ReverseDefault,
 ) -> Result<Direction, ScenarioError> {
     let own = capacity(back)?;
-    let (fallback, fallback_buffer) = match default {
-        ReverseDefault::Unlimited => (CapacitySource::Unlimited, BufferSize::Unlimited),
-        ReverseDefault::Same => (forward.capacity.clone(), forward.buffer),
+    let (fallback, fallback_buffer, fallback_queue) = match default {
+        ReverseDefault::Unlimited => {
+            (CapacitySource::Unlimited, BufferSize::Unlimited, QueueSpec::DropTail)
+        }
+        ReverseDefault::Same => (forward.capacity.clone(), forward.buffer, forward.queue.clone()),
     };
+    let given = own.is_some() || back.has("queue");
+    let queue = if given { queue::read(back)? } else { fallback_queue };
     let (buffer, buffer_at) = match &own {
-        Some(capacity) => (buffer(back, "buffer", capacity)?, back.locus("buffer")),
-        None if back.has("buffer") => (buffer(back, "buffer", &fallback)?, back.locus("buffer")),
+        Some(capacity) => (buffer(back, "buffer", capacity, &queue)?, back.locus("buffer")),
+        None if back.has("buffer") => {
+            (buffer(back, "buffer", &fallback, &queue)?, back.locus("buffer"))
+        }
         None => (fallback_buffer, forward.buffer_at.clone()),
     };
     let trace_at = if own.is_some() { back.locus("trace") } else { forward.trace_at.clone() };
     Ok(Direction {
         capacity: own.unwrap_or(fallback),
         delay_ps: back.time("delay")?.unwrap_or(back_ps),
+        queue,
         buffer,
         loss: loss(back)?,
         jitter: jitter(back, "jitter")?,
@@ -221,6 +258,7 @@ impl Direction {
         Self {
             capacity: CapacitySource::Unlimited,
             delay_ps,
+            queue: QueueSpec::DropTail,
             buffer: BufferSize::Unlimited,
             loss: None,
             jitter: None,
@@ -232,7 +270,8 @@ impl Direction {
 
     /// Whether there is anything to record.
     pub fn is_plain(&self) -> bool {
-        self.capacity == CapacitySource::Unlimited && self.loss.is_none()
+        let shaped = self.queue.rate_bps().is_some();
+        self.capacity == CapacitySource::Unlimited && self.loss.is_none() && !shaped
     }
 
     /// Whether the run's seed decides what the link is like.
@@ -241,10 +280,11 @@ impl Direction {
         matches!(source, TraceSource::Synth { .. })
     }
 
-    /// Constant rate, bit/s.
+    /// Rate, bit/s; the first of several.
     pub fn rate_bps(&self) -> Option<f64> {
         match self.capacity {
             CapacitySource::Constant(bps) => Some(bps),
+            CapacitySource::Steps(ref steps) => steps.first().map(|step| step.1),
             _ => None,
         }
     }
@@ -255,6 +295,9 @@ impl Direction {
         let (capacity, bps) = match &self.capacity {
             CapacitySource::Unlimited => (Capacity::Unlimited, f64::INFINITY),
             CapacitySource::Constant(bps) => (Capacity::Constant(*bps), *bps),
+            CapacitySource::Steps(steps) => {
+                (Capacity::Steps(steps.clone()), steps.first().map_or(0.0, |step| step.1))
+            }
             CapacitySource::Trace { source, once } => {
                 let trace = source.resolve(run.seed, run.duration_ps);
                 let trace = trace.map_err(|fault| self.trace_at.blame(fault))?;
@@ -262,12 +305,20 @@ impl Direction {
                 (Capacity::Trace { trace, once: *once }, bps)
             }
         };
-        let buffer = resolve_buffer(self.buffer, bps, base_rtt_ps, run.packet_bytes)
+        let bps = self.queue.rate_bps().map_or(bps, |shaped| bps.min(shaped));
+        let mut buffer = resolve_buffer(self.buffer, bps, base_rtt_ps, run.packet_bytes)
             .map_err(|fault| self.buffer_at.blame(fault))?;
+        if self.queue != QueueSpec::DropTail
+            && let Some(wait) = buffer.wait_ps.take()
+        {
+            // Only a queue that knows on arrival when it will serve can limit the wait itself.
+            buffer.bytes = Some(queue::bytes_of_wait(wait, bps));
+        }
         let jitter = self.jitter.as_ref().map(|jitter| jitter.resolve(base_rtt_ps)).transpose()?;
         Ok(LinkSpec {
             capacity,
             delay_ps: self.delay_ps,
+            queue: self.queue.clone(),
             buffer,
             loss: self.loss,
             jitter,

@@ -34,6 +34,7 @@ mod keys;
 mod link;
 mod network;
 mod quantity;
+mod queue;
 mod reader;
 mod routing;
 mod schema;
@@ -44,6 +45,7 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use paceline_cc::Spec;
+use paceline_net::queue::Tag;
 use paceline_net::{PS_PER_MS, PS_PER_S, Picos};
 use paceline_sim::{FlowPlan, NamedLink, Plan};
 use rand_core::RngCore;
@@ -371,5 +373,6 @@ fn plan_flow(flow: &Flow, starts: &mut Pcg64) -> FlowPlan {
         size_bytes: flow.size_bytes,
         cap_bytes_per_s: flow.cap_bytes_per_s,
         packets: flow.packets,
+        tag: Tag { hosts: flow.path.ends, class: flow.class, ecn: flow.ecn, ..Tag::default() },
     }
 }

@@ -136,7 +136,7 @@ impl Network {
         if let Some(bps) = table.rate("access_rate")?.unwrap_or(tenfold) {
             access.capacity = CapacitySource::Constant(bps);
         }
-        access.buffer = link::buffer(table, "access_buffer", &access.capacity)?;
+        access.buffer = link::buffer(table, "access_buffer", &access.capacity, &access.queue)?;
         access.buffer_at = table.locus("access_buffer");
         let (left, right) = (self.node("left"), self.node("right"));
         self.join("bottleneck", left, right, link, true);

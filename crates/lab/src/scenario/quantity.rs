@@ -200,6 +200,19 @@ pub(crate) fn packets(node: &Node, min: u64, max: u64, kind: &Kind) -> Result<u6
     whole(within(packets, min as f64, max as f64, kind)?, kind)
 }
 
+/// A number without a unit.
+pub(crate) fn number(node: &Node, min: f64, max: f64, kind: &Kind) -> Result<f64, Fault> {
+    let value = match node.value {
+        Value::Whole(number) => number as f64,
+        Value::Real(number) => number,
+        _ => {
+            let what = format!("expected a number, found {}", node.what());
+            return Err(Fault::new(what, format!("allowed: {}", kind.allowed())));
+        }
+    };
+    within(value, min, max, kind)
+}
+
 /// A probability: "0.1%" or 0.001.
 pub(crate) fn probability(node: &Node, max: f64, kind: &Kind) -> Result<f64, Fault> {
     let value = match node.value {

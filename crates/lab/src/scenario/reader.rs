@@ -176,6 +176,14 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// A number.
+    pub fn number(&self, name: &str) -> Result<Option<f64>, ScenarioError> {
+        self.read(name, |node, kind| match *kind {
+            Kind::Number { min, max } => quantity::number(node, min, max, kind),
+            _ => Err(quantity::out_of_range(kind)),
+        })
+    }
+
     /// A duration, ps; "exact" rules and the like are the caller's.
     pub fn time(&self, name: &str) -> Result<Option<Picos>, ScenarioError> {
         let value = self.read(name, |node, kind| match (*kind, &node.value) {
@@ -306,12 +314,12 @@ impl<'a> Reader<'a> {
                 self.chosen(&word, locus, variants, bare, &path).map(Some)
             }
             (None, _) => Ok(None),
-            (Some(node), absent) if matches!(node.value, Value::Table(_)) => {
+            (Some(node), _) if matches!(node.value, Value::Table(_)) => {
                 let path_kind = format!("{path}.kind");
-                let word = match (node.get("kind"), absent) {
+                let word = match (node.get("kind"), variants.list) {
                     (Some(word), _) => Cow::Borrowed(word),
-                    (None, Absent::Default(word)) => {
-                        Cow::Owned(Node::from_option(word, node.place.clone()))
+                    (None, [first, ..]) if variants.bare => {
+                        Cow::Owned(Node::from_option(first.name, node.place.clone()))
                     }
                     (None, _) => {
                         let locus = Locus::absent(&self.source.file, node, &path_kind);
@@ -355,6 +363,12 @@ impl<'a> Reader<'a> {
             return Err(locus.error(format!("{} \"{name}\" {why}", variants.name), hint));
         }
         Err(locus.error(format!("unknown {}", variants.name), suggest(text, variants.words())))
+    }
+
+    /// An empty table where `name` stands, for a bare word there.
+    pub fn nothing_at(&self, name: &str) -> Node {
+        let place = self.node.get(name).map(|node| node.place.clone());
+        Node { place: place.unwrap_or_else(|| self.node.place.clone()), ..nothing() }
     }
 
     /// The raw node of `name`.

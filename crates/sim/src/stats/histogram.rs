@@ -3,7 +3,7 @@
 //!
 //! Values in, the value at a rank out. The counts, and so every answer, depend on the samples but not on their order.
 
-use crate::prefetch::prefetch_bytes;
+use crate::prefetch::{prefetch, prefetch_bytes};
 
 /// At full resolution values below 1,024 have a step each, and from 512 on every octave has 512.
 const STEP_BITS: u32 = 9;
@@ -39,21 +39,34 @@ pub(super) struct Histogram {
     span: u64,
     /// Samples per step, modulo 2^16: few flows of many count more than that in one step, and all pay for wider counters.
     counts: Box<[u16]>,
-    /// How often which counter started again at 0.
-    wraps: Box<[(u16, u32)]>,
+    /// How often which counter started again at 0, by its place.
+    wraps: Option<Box<Wraps>>,
     /// The step of the first counter.
     first: u16,
     /// Most counters there may be.
     budget: u16,
+    /// The counter of the last sample: the next one falls near it.
+    recent: u16,
     level: u8,
 }
+
+#[derive(Clone, Debug, Default)]
+struct Wraps(Vec<(u16, u32)>);
+
+/// Counters from the first sample on, where the budget allows: a table that is small stays where it is.
+const FIRST_COUNTERS: u16 = 32;
 
 impl Histogram {
     /// One sample, and room for `budget` counters (at least 1).
     pub(super) fn new(value: u64, budget: u16) -> Self {
-        let first = step_of(value) as u16;
-        let (counts, wraps) = (Box::from([1]), Box::default());
-        Self { min: value, span: 0, counts, wraps, first, budget: budget.max(1), level: 0 }
+        let budget = budget.max(1);
+        let mut counts = vec![0; usize::from(budget.min(FIRST_COUNTERS))];
+        let step = step_of(value) as u16;
+        // More often it is the least than the largest.
+        let below = step.min(counts.len() as u16 / 8);
+        counts[usize::from(below)] = 1;
+        let (counts, first) = (counts.into(), step - below);
+        Self { min: value, span: 0, counts, wraps: None, first, budget, recent: below, level: 0 }
     }
 
     pub(super) fn min(&self) -> u64 {
@@ -66,14 +79,23 @@ impl Histogram {
 
     /// Memory it holds beyond its own size, bytes.
     pub(super) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.counts) + size_of_val(&*self.wraps)
+        let wraps = self
+            .wraps
+            .as_ref()
+            .map_or(0, |wraps| size_of::<Wraps>() + wraps.0.capacity() * size_of::<(u16, u32)>());
+        size_of_val(&*self.counts) + wraps
     }
 
-    /// Fetches the counters.
+    /// Fetches the counter that is likely to be next.
     #[inline]
     pub(super) fn prefetch(&self) {
-        // Of few: with many, there are few flows, and they stay in the cache.
-        prefetch_bytes(self.counts.as_ptr().cast(), 160);
+        self.counts.get(usize::from(self.recent)).into_iter().for_each(prefetch);
+    }
+
+    /// Fetches the counters, unless they are many: then there are few flows, and they are in the cache.
+    #[inline]
+    pub(super) fn prefetch_counters(&self) {
+        prefetch_bytes(self.counts.as_ptr().cast(), size_of_val(&*self.counts).min(160));
     }
 
     #[inline]
@@ -84,23 +106,23 @@ impl Histogram {
         let place = (step_of(value) >> self.level).wrapping_sub(u32::from(self.first)) as usize;
         // Inside the window, now that the extremes are.
         let Some(count) = self.counts.get_mut(place) else { return };
+        self.recent = place as u16;
         *count = count.wrapping_add(1);
         if *count == 0 {
-            self.carry(place);
+            self.carry(place as u16, 1);
         }
     }
 
+    /// The counter at `place` has started again at 0 so many times.
     #[cold]
     #[inline(never)]
-    fn carry(&mut self, place: usize) {
-        let known = self.wraps.iter_mut().find(|(at, _)| usize::from(*at) == place);
-        match known {
-            Some((_, wraps)) => *wraps = wraps.saturating_add(1),
-            None => {
-                let mut wraps = std::mem::take(&mut self.wraps).into_vec();
+    fn carry(&mut self, place: u16, times: u32) {
+        let Wraps(wraps) = &mut **self.wraps.get_or_insert_default();
+        match wraps.binary_search_by_key(&place, |(at, _)| *at) {
+            Ok(known) => wraps[known].1 = wraps[known].1.saturating_add(times),
+            Err(at) => {
                 wraps.reserve_exact(1);
-                wraps.push((place as u16, 1));
-                self.wraps = wraps.into();
+                wraps.insert(at, (place, times));
             }
         }
     }
@@ -116,40 +138,78 @@ impl Histogram {
         while (last >> level) - (first >> level) >= budget {
             level += 1;
         }
+        self.raise_to(level);
         let (first, last) = (first >> level, last >> level);
         let held = u32::from(self.first)..u32::from(self.first) + self.counts.len() as u32;
-        if level == u32::from(self.level) && held.contains(&first) && held.contains(&last) {
+        if held.contains(&first) && held.contains(&last) {
             return;
         }
-        // Some room to spare in the direction of growth, so that not every sample of a rising delay moves the window.
         let needed = last - first + 1;
-        let spare = (needed / 4 + 8).min(budget - needed);
-        let below = if first < held.start >> (level - u32::from(self.level)) { spare } else { 0 };
-        self.move_to(level, first.saturating_sub(below), needed + spare);
+        let mut counters = self.counts.len() as u32;
+        if needed > counters {
+            counters = needed + (needed / 4 + 8).min(budget - needed);
+        }
+        // The room to spare is in the direction of growth, so that not every sample of a rising delay moves the window.
+        let below = if first < held.start { counters - needed } else { 0 };
+        self.move_to(first.saturating_sub(below), counters);
     }
 
-    /// Counts on at `level`, which is not below the present one, in a window of `steps` from `first`.
-    fn move_to(&mut self, level: u32, first: u32, steps: u32) {
+    /// Counts on at `level`, which is not below the present one.
+    fn raise_to(&mut self, level: u32) {
         let coarser = level - u32::from(self.level);
-        let mut counts = vec![0_u64; steps as usize];
-        for (step, count) in self.steps() {
-            counts[((step >> coarser) - first) as usize] += count;
+        if coarser == 0 {
+            return;
         }
-        let wrapped = |(place, count): (usize, &u64)| (place as u16, (count >> 16) as u32);
-        self.wraps =
-            counts.iter().enumerate().map(wrapped).filter(|(_, wraps)| *wraps > 0).collect();
-        self.counts = counts.iter().map(|count| *count as u16).collect();
+        let was = u32::from(self.first);
+        let first = was >> coarser;
+        let now_at = |place: usize| (((was + place as u32) >> coarser) - first) as u16;
+        let wraps = self.wraps.take();
+        // No counter moves up, so each is taken before another comes to its place.
+        for place in 1..self.counts.len() {
+            let count = std::mem::take(&mut self.counts[place]);
+            let sum = &mut self.counts[usize::from(now_at(place))];
+            let overflows;
+            (*sum, overflows) = sum.overflowing_add(count);
+            if overflows {
+                self.carry(now_at(place), 1);
+            }
+        }
+        for (place, times) in wraps.into_iter().flat_map(|wraps| wraps.0) {
+            self.carry(now_at(usize::from(place)), times);
+        }
         (self.level, self.first) = (level as u8, first as u16);
+    }
+
+    /// Moves the window: so many counters from step `first` on, all that have counted something among them.
+    fn move_to(&mut self, first: u32, counters: u32) {
+        let up = u32::from(self.first) as i32 - first as i32;
+        let moved = |place: usize| (place as i32 + up) as usize;
+        if counters as usize == self.counts.len() {
+            if up > 0 {
+                self.counts.rotate_right(up as usize);
+            } else {
+                self.counts.rotate_left(-up as usize);
+            }
+        } else {
+            let mut counts = vec![0; counters as usize];
+            let used = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+            used.for_each(|(place, count)| counts[moved(place)] = *count);
+            self.counts = counts.into();
+        }
+        for (place, _) in self.wraps.iter_mut().flat_map(|wraps| &mut wraps.0) {
+            *place = moved(usize::from(*place)) as u16;
+        }
+        self.first = first as u16;
     }
 
     /// The steps in which samples fell, in order, and how many.
     fn steps(&self) -> impl Iterator<Item = (u32, u64)> {
-        let mut counts: Vec<u64> = self.counts.iter().copied().map(u64::from).collect();
-        for (place, wraps) in &self.wraps {
-            counts[usize::from(*place)] += u64::from(*wraps) << 16;
-        }
-        let counts = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
-        counts.map(|(place, count)| (u32::from(self.first) + place as u32, count))
+        let mut wraps = self.wraps.iter().flat_map(|wraps| &wraps.0).peekable();
+        self.counts.iter().enumerate().filter_map(move |(place, count)| {
+            let wraps = wraps.next_if(|(at, _)| usize::from(*at) == place);
+            let count = u64::from(*count) + wraps.map_or(0, |(_, times)| u64::from(*times) << 16);
+            (count > 0).then(|| (u32::from(self.first) + place as u32, count))
+        })
     }
 
     /// The sample at each 0-based rank of `ranks`, which must increase: exact where steps hold one value, otherwise as if the

@@ -3,7 +3,7 @@
 //! Sendings and their delays in, in whole milliseconds; the percentile out. Defined by the scripts of the CS 244 contest.
 
 use super::rank;
-use crate::prefetch::prefetch;
+use crate::prefetch::{prefetch, prefetch_bytes};
 
 /// Signal delay as the contest's scripts define it.
 ///
@@ -16,23 +16,20 @@ use crate::prefetch::prefetch;
 /// Takes memory from the first sending on.
 #[derive(Clone, Debug)]
 pub(crate) struct SignalDelay {
-    sendings: Option<Box<Sendings>>,
-    budget: u16,
-}
-
-#[derive(Clone, Debug)]
-struct Sendings {
-    /// The millisecond being gathered, its least delay so far, and how long after the one before it came, ms.
+    /// The millisecond being gathered ([`NOTHING_SENT`] before the first), its least delay so far, and how long after the one
+    /// before it came, ms.
     sent_ms: u64,
     least_ms: u32,
     gap_ms: u32,
     ranges: Ranges,
 }
 
+const NOTHING_SENT: u64 = u64::MAX;
+
 impl SignalDelay {
     /// With memory for the ends of ranges at `budget` places (at least 2), 6 bytes each.
     pub(crate) fn new(budget: u16) -> Self {
-        Self { sendings: None, budget }
+        Self { sent_ms: NOTHING_SENT, least_ms: 0, gap_ms: 1, ranges: Ranges::new(budget) }
     }
 
     /// A packet sent in millisecond `sent_ms` came through the queues in `delay_ms`. Sendings must not go back in time;
@@ -40,44 +37,44 @@ impl SignalDelay {
     #[inline]
     pub(crate) fn add(&mut self, sent_ms: u64, delay_ms: u64) {
         let delay_ms = delay_ms.min(u64::from(u32::MAX)) as u32;
-        match &mut self.sendings {
-            Some(current) if current.sent_ms == sent_ms => {
-                current.least_ms = current.least_ms.min(delay_ms);
-            }
-            Some(current) if current.sent_ms > sent_ms => {}
-            Some(current) => {
-                current.ranges.add(current.least_ms, current.gap_ms);
-                current.gap_ms = (sent_ms - current.sent_ms).min(u64::from(u32::MAX)) as u32;
-                (current.sent_ms, current.least_ms) = (sent_ms, delay_ms);
-            }
-            None => {
-                let (gap_ms, ranges) = (1, Ranges::new(self.budget));
-                let first = Sendings { sent_ms, least_ms: delay_ms, gap_ms, ranges };
-                self.sendings = Some(Box::new(first));
-            }
+        if self.sent_ms == sent_ms {
+            self.least_ms = self.least_ms.min(delay_ms);
+            return;
         }
+        if self.sent_ms != NOTHING_SENT {
+            let Some(gap_ms) = sent_ms.checked_sub(self.sent_ms) else { return };
+            self.ranges.add(self.least_ms, self.gap_ms);
+            self.gap_ms = gap_ms.min(u64::from(u32::MAX)) as u32;
+        }
+        (self.sent_ms, self.least_ms) = (sent_ms, delay_ms);
     }
 
     /// Fetches what the next sending will touch.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        if let Some(sendings) = &self.sendings {
-            prefetch(&**sendings);
-        }
+        let Ranges { ends, recent, .. } = &self.ranges;
+        recent.iter().filter_map(|at| ends.get(usize::from(*at))).for_each(prefetch);
+    }
+
+    /// Fetches what [`Self::p95_ms`] will read outside this struct.
+    #[inline]
+    pub(crate) fn prefetch_ends(&self) {
+        let ends = &*self.ranges.ends;
+        prefetch_bytes(ends.as_ptr().cast(), size_of_val(ends).min(320));
     }
 
     /// Memory it holds beyond its own size, bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.sendings.as_ref().map_or(0, |sendings| {
-            size_of::<Sendings>() + sendings.ranges.ends.capacity() * size_of::<End>()
-        })
+        self.ranges.ends.capacity() * size_of::<End>()
     }
 
     /// 95th percentile, ms: element floor(0.95 n) of the sorted values.
     pub(crate) fn p95_ms(&self) -> Option<f64> {
-        let sendings = self.sendings.as_ref()?;
-        let mut settled = sendings.ranges.clone();
-        settled.add(sendings.least_ms, sendings.gap_ms);
+        if self.sent_ms == NOTHING_SENT {
+            return None;
+        }
+        let mut settled = self.ranges.clone();
+        settled.add(self.least_ms, self.gap_ms);
         settled.quantile(0.95)
     }
 }
@@ -285,7 +282,7 @@ mod tests {
         // Reordered: left out.
         delay.add(4, 1);
         assert_eq!(delay.p95_ms(), Some(10.0));
-        let mut ranges = delay.sendings.unwrap().ranges;
+        let mut ranges = delay.ranges;
         assert_eq!(steps(&ranges), [(10, 2), (11, -2)]);
         ranges.add(7, 3);
         assert_eq!(steps(&ranges), [(7, 1), (10, 1), (11, -2)]);
@@ -303,7 +300,7 @@ mod tests {
         let exact = 190_029.0;
         let got = delay.p95_ms().unwrap();
         assert!((got - exact).abs() < 4.0, "{got}");
-        delay.add(u64::MAX, u64::MAX);
+        delay.add(NOTHING_SENT - 1, u64::MAX);
         assert!(delay.p95_ms().is_some());
     }
 
@@ -317,16 +314,16 @@ mod tests {
         #[test]
         fn few_places_bound_the_error(sendings in sendings(3000), budget in 2_u16..60) {
             let delay = streamed(&sendings, budget);
-            let ranges = &delay.sendings.as_ref().unwrap().ranges;
+            let ranges = &delay.ranges;
             // Settling the last sending may raise the level once more.
             let mut settled = ranges.clone();
-            let last = delay.sendings.as_ref().unwrap();
+            let last = &delay;
             settled.add(last.least_ms, last.gap_ms);
             let stretch = f64::from(1 << settled.level);
             let (got, exact) = (delay.p95_ms().unwrap(), by_definition(&sendings));
             prop_assert!((got - exact).abs() < stretch, "{got} for {exact}, stretch {stretch}");
             prop_assert_eq!((got / stretch).floor(), (exact / stretch).floor());
-            prop_assert!(delay.heap_bytes() <= size_of::<Sendings>() + usize::from(budget) * size_of::<End>());
+            prop_assert!(delay.heap_bytes() <= usize::from(budget) * size_of::<End>());
         }
 
         #[test]

@@ -20,20 +20,74 @@ use crate::prefetch::prefetch;
 /// DupThresh of RFC 5681 and 6675.
 const DUP_THRESH: usize = 3;
 
+/// What is known of a segment from its sending to its cumulative acknowledgement. Most of what a flow takes in memory, and two
+/// of them are touched by every ACK: 40 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Segment {
-    pub(crate) stamp: SendStamp,
-    /// Place of the latest transmission among all transmissions of the flow.
-    order: u32,
-    /// From a selectively acknowledged segment, how far it is safe to jump towards the next that is not.
-    skip: u32,
-    /// Times sent.
-    pub(crate) copies: u32,
-    sacked: bool,
+    /// Of the latest transmission. Its tag holds how often the segment was sent, and whether it is sacked or lost.
+    stamp: SendStamp,
+    /// Place of the latest transmission among all transmissions of the flow. From a selectively acknowledged segment, of which
+    /// that is no longer asked, how far it is safe to jump towards the next that is not.
+    order_or_skip: u32,
+}
+
+const _: () = assert!(size_of::<Segment>() == 40);
+
+impl Segment {
+    /// Selectively acknowledged.
+    const SACKED: u8 = 1;
     /// Declared lost and not sent again since.
-    lost: bool,
+    const LOST: u8 = 2;
+    /// The rest of the tag: times sent. Beyond what it can hold it is right modulo 16, and above 1.
+    const ONE_COPY: u8 = 4;
+
+    #[inline]
+    fn first(mut stamp: SendStamp, order: u32) -> Self {
+        stamp.set_tag(Self::ONE_COPY);
+        Self { stamp, order_or_skip: order }
+    }
+
+    #[inline]
+    fn send_again(&mut self, mut stamp: SendStamp, order: u32) {
+        let copies = match self.copies() {
+            63 => 48,
+            fewer => fewer + 1,
+        };
+        stamp.set_tag(copies * Self::ONE_COPY);
+        *self = Self { stamp, order_or_skip: order };
+    }
+
+    #[inline]
+    pub(crate) fn copies(&self) -> u8 {
+        self.stamp.tag() / Self::ONE_COPY
+    }
+
+    #[inline]
+    pub(crate) fn is_sacked(&self) -> bool {
+        self.stamp.tag() & Self::SACKED != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_lost(&self) -> bool {
+        self.stamp.tag() & Self::LOST != 0
+    }
+
     /// Counted in flight.
-    in_flight: bool,
+    #[inline]
+    fn in_flight(&self) -> bool {
+        self.stamp.tag() & (Self::SACKED | Self::LOST) == 0
+    }
+
+    #[inline]
+    fn sack(&mut self) {
+        self.stamp.set_tag(self.stamp.tag() | Self::SACKED);
+        self.order_or_skip = 1;
+    }
+
+    #[inline]
+    fn lose(&mut self) {
+        self.stamp.set_tag(self.stamp.tag() | Self::LOST);
+    }
 }
 
 /// An acknowledgement in the sender's own 64-bit numbers.
@@ -83,29 +137,27 @@ impl Arrivals {
     #[inline]
     fn deliver(&mut self, seq: u64, segment: &Segment, ack: &TcpAck, delivered: &mut Delivered) {
         delivered.packets += 1;
-        self.in_flight -= u64::from(segment.in_flight);
+        self.in_flight -= u64::from(segment.in_flight());
         // Of a segment sent several times, only the echo tells which copy arrived (Karn's algorithm).
-        let known = segment.copies == 1
-            || (seq == ack.trigger && segment.copies & 15 == u32::from(ack.copy));
+        let (copies, order) = (segment.copies(), segment.order_or_skip);
+        let known = copies == 1 || (seq == ack.trigger && copies & 15 == ack.copy);
         if !known {
             return;
         }
-        if later(segment.order, self.newest_order) {
-            self.newest_order = segment.order;
+        if later(order, self.newest_order) {
+            self.newest_order = order;
         }
-        if delivered.newest.is_none() || later(segment.order, delivered.newest_order) {
+        if delivered.newest.is_none() || later(order, delivered.newest_order) {
             delivered.newest = Some(segment.stamp);
-            delivered.newest_order = segment.order;
-            delivered.retransmitted = segment.copies > 1;
+            delivered.newest_order = order;
+            delivered.retransmitted = copies > 1;
         }
     }
 }
 
-pub(crate) struct Scoreboard {
-    segments: SeqRing<Segment>,
-    arrivals: Arrivals,
-    /// Transmissions so far.
-    transmissions: u32,
+/// What there is to know while segments are missing.
+#[derive(Debug, Default)]
+struct Holes {
     /// One past each of the highest segments selectively acknowledged, highest first; 0 = none.
     highest_sacked: [u64; DUP_THRESH],
     /// Segments below this have been judged by DupThresh.
@@ -116,16 +168,41 @@ pub(crate) struct Scoreboard {
     resent: VecDeque<(u64, u32)>,
 }
 
+impl Holes {
+    fn note_highest(&mut self, end: u64) {
+        let [a, b, c] = self.highest_sacked;
+        self.highest_sacked = if end > a {
+            [end, a, b]
+        } else if end > b {
+            [a, end, b]
+        } else {
+            [a, b, c.max(end)]
+        };
+    }
+
+    /// Whether nothing of it matters any more, with everything below `una` acknowledged.
+    fn are_filled(&self, una: u64) -> bool {
+        let [highest, ..] = self.highest_sacked;
+        highest.max(self.judged) <= una && self.to_resend.is_empty() && self.resent.is_empty()
+    }
+}
+
+pub(crate) struct Scoreboard {
+    segments: SeqRing<Segment>,
+    arrivals: Arrivals,
+    /// Transmissions so far.
+    transmissions: u32,
+    /// From the first one on, until all is repaired.
+    holes: Option<Box<Holes>>,
+}
+
 impl Scoreboard {
     pub(crate) fn new() -> Self {
         Self {
             segments: SeqRing::new(),
             arrivals: Arrivals::default(),
             transmissions: 0,
-            highest_sacked: [0; DUP_THRESH],
-            judged: 0,
-            to_resend: VecDeque::new(),
-            resent: VecDeque::new(),
+            holes: None,
         }
     }
 
@@ -162,33 +239,22 @@ impl Scoreboard {
         self.segments.get(seq)
     }
 
-    /// Segment `seq` was sent: the next new one, or one taken from [`Self::next_to_resend`]. Returns which copy it is.
+    /// Segment `seq` was sent: the next new one, or one taken from [`Self::next_to_resend`]. Returns which copy it is, modulo 16.
     #[inline(always)]
-    pub(crate) fn on_send(&mut self, seq: u64, stamp: SendStamp) -> u32 {
+    pub(crate) fn on_send(&mut self, seq: u64, stamp: SendStamp) -> u8 {
         self.transmissions = self.transmissions.wrapping_add(1);
         self.arrivals.in_flight += 1;
         let order = self.transmissions;
         match self.segments.get_mut(seq) {
             None => {
-                self.segments.push(Segment {
-                    stamp,
-                    order,
-                    skip: 1,
-                    copies: 1,
-                    in_flight: true,
-                    ..Segment::default()
-                });
+                self.segments.push(Segment::first(stamp, order));
                 1
             }
             Some(segment) => {
-                segment.stamp = stamp;
-                segment.order = order;
-                segment.copies += 1;
-                segment.lost = false;
-                segment.in_flight = true;
-                let copies = segment.copies;
-                self.resent.push_back((seq, order));
-                copies
+                segment.send_again(stamp, order);
+                let copies = segment.copies();
+                self.holes.get_or_insert_default().resent.push_back((seq, order));
+                copies & 15
             }
         }
     }
@@ -199,98 +265,107 @@ impl Scoreboard {
         let cumulative = ack.cumulative.min(self.next());
         delivered.cumulative = self.una() < cumulative;
         while let Some((seq, segment)) = self.segments.pop_before(cumulative) {
-            if !segment.sacked {
+            if !segment.is_sacked() {
                 self.arrivals.deliver(seq, segment, ack, &mut delivered);
             }
         }
-        let end = ack.block.1.min(self.next());
-        let mut seq = self.next_unsacked(ack.block.0.max(self.una()));
-        while seq < end {
-            if let Some(segment) = self.segments.get_mut(seq) {
-                self.arrivals.deliver(seq, segment, ack, &mut delivered);
-                segment.sacked = true;
-                segment.in_flight = false;
-                self.note_highest(seq + 1);
-            }
-            seq = self.next_unsacked(seq + 1);
+        // Mostly there is no block: then the segment behind the last acknowledged is not looked at.
+        let (start, end) = (ack.block.0.max(self.una()), ack.block.1.min(self.next()));
+        if start < end {
+            self.take_block(start, end, ack, &mut delivered);
         }
         delivered
     }
 
+    /// The segments from `start` to `end` have arrived, some of them before.
+    fn take_block(&mut self, start: u64, end: u64, ack: &TcpAck, delivered: &mut Delivered) {
+        let mut seq = self.next_unsacked(start);
+        while seq < end {
+            if let Some(segment) = self.segments.get_mut(seq) {
+                self.arrivals.deliver(seq, segment, ack, delivered);
+                segment.sack();
+                self.holes.get_or_insert_default().note_highest(seq + 1);
+            }
+            seq = self.next_unsacked(seq + 1);
+        }
+    }
+
     /// The first segment at or above `seq` that is not selectively acknowledged; shortens the path for the next call.
+    #[inline]
     fn next_unsacked(&mut self, seq: u64) -> u64 {
         let mut end = seq;
         while let Some(segment) = self.segments.get(end)
-            && segment.sacked
+            && segment.is_sacked()
         {
-            end += u64::from(segment.skip);
+            end += u64::from(segment.order_or_skip);
         }
         let mut at = seq;
         while at < end
             && let Some(segment) = self.segments.get_mut(at)
         {
-            let step = u64::from(segment.skip);
-            segment.skip = u32::try_from(end - at).unwrap_or(u32::MAX);
+            let step = u64::from(segment.order_or_skip);
+            segment.order_or_skip = u32::try_from(end - at).unwrap_or(u32::MAX);
             at += step;
         }
         end
     }
 
-    fn note_highest(&mut self, end: u64) {
-        let [a, b, c] = self.highest_sacked;
-        self.highest_sacked = if end > a {
-            [end, a, b]
-        } else if end > b {
-            [a, end, b]
-        } else {
-            [a, b, c.max(end)]
-        };
+    /// Declares losses by the two rules of the module head.
+    #[inline]
+    pub(crate) fn detect_losses(&mut self) -> Lost {
+        if self.holes.is_none() { Lost::default() } else { self.look_for_losses() }
     }
 
-    /// Declares losses by the two rules of the module head.
-    pub(crate) fn detect_losses(&mut self) -> Lost {
+    fn look_for_losses(&mut self) -> Lost {
         let mut lost = Lost::default();
-        let edge = self.highest_sacked[DUP_THRESH - 1].saturating_sub(1);
-        let mut seq = self.next_unsacked(self.judged.max(self.una()));
+        let Some(mut holes) = self.holes.take() else { return lost };
+        let edge = holes.highest_sacked[DUP_THRESH - 1].saturating_sub(1);
+        let mut seq = holes.judged.max(self.una());
         while seq < edge {
-            if self.segments.get(seq).is_some_and(|s| s.copies == 1 && s.in_flight) {
-                self.lose(seq, &mut lost);
+            seq = self.next_unsacked(seq);
+            if seq < edge
+                && self.segments.get(seq).is_some_and(|s| s.copies() == 1 && s.in_flight())
+            {
+                self.lose(seq, &mut holes, &mut lost);
             }
-            seq = self.next_unsacked(seq + 1);
+            seq += 1;
         }
-        self.judged = self.judged.max(edge);
-        while let Some(&(seq, order)) = self.resent.front() {
-            let current = self.segments.get(seq).is_some_and(|s| s.in_flight && s.order == order);
+        holes.judged = holes.judged.max(edge);
+        while let Some(&(seq, order)) = holes.resent.front() {
+            let segment = self.segments.get(seq);
+            let current = segment.is_some_and(|s| s.in_flight() && s.order_or_skip == order);
             let overtaken =
                 later(self.arrivals.newest_order, order.wrapping_add(DUP_THRESH as u32 - 1));
             if current && !overtaken {
                 break;
             }
-            self.resent.pop_front();
+            holes.resent.pop_front();
             if current {
-                self.lose(seq, &mut lost);
+                self.lose(seq, &mut holes, &mut lost);
             }
         }
+        self.holes = Some(holes);
         lost
     }
 
-    fn lose(&mut self, seq: u64, lost: &mut Lost) {
+    fn lose(&mut self, seq: u64, holes: &mut Holes, lost: &mut Lost) {
         let Some(segment) = self.segments.get_mut(seq) else { return };
-        segment.lost = true;
-        segment.in_flight = false;
+        segment.lose();
         lost.packets += 1;
         lost.newest_sent_ns = lost.newest_sent_ns.max(segment.stamp.sent_ns);
         self.arrivals.in_flight -= 1;
-        self.to_resend.push_back(seq);
+        holes.to_resend.push_back(seq);
     }
 
     /// The lost segment to send next, if any; stays first until sent.
+    #[inline]
     pub(crate) fn next_to_resend(&mut self) -> Option<u64> {
-        while let Some(&seq) = self.to_resend.front() {
-            if self.segments.get(seq).is_some_and(|s| s.lost && !s.sacked) {
+        let holes = self.holes.as_mut()?;
+        while let Some(&seq) = holes.to_resend.front() {
+            if self.segments.get(seq).is_some_and(|s| s.is_lost() && !s.is_sacked()) {
                 return Some(seq);
             }
-            self.to_resend.pop_front();
+            holes.to_resend.pop_front();
         }
         None
     }
@@ -298,30 +373,37 @@ impl Scoreboard {
     /// An episode is over: gives back the memory of its retransmissions and of the window before it.
     pub(crate) fn on_repaired(&mut self) {
         self.segments.shrink();
-        self.to_resend.shrink_to_fit();
-        self.resent.shrink_to_fit();
+        let una = self.una();
+        if let Some(holes) = &mut self.holes {
+            if holes.are_filled(una) {
+                self.holes = None;
+            } else {
+                holes.to_resend.shrink_to_fit();
+                holes.resent.shrink_to_fit();
+            }
+        }
     }
 
     /// The retransmission timer expired: everything not selectively acknowledged counts as lost (RFC 6675 §5.1).
     pub(crate) fn on_rto(&mut self) -> Lost {
         let mut lost = Lost::default();
-        self.to_resend.clear();
-        self.resent.clear();
-        for seq in self.una()..self.next() {
+        let holes = self.holes.get_or_insert_default();
+        holes.to_resend.clear();
+        holes.resent.clear();
+        for seq in self.segments.first()..self.segments.next() {
             let Some(segment) = self.segments.get_mut(seq) else { continue };
-            if segment.sacked {
+            if segment.is_sacked() {
                 continue;
             }
-            if segment.in_flight {
+            if segment.in_flight() {
                 lost.packets += 1;
                 lost.newest_sent_ns = lost.newest_sent_ns.max(segment.stamp.sent_ns);
             }
-            segment.lost = true;
-            segment.in_flight = false;
-            self.to_resend.push_back(seq);
+            segment.lose();
+            holes.to_resend.push_back(seq);
         }
         self.arrivals.in_flight = 0;
-        self.judged = self.next();
+        holes.judged = self.segments.next();
         lost
     }
 }

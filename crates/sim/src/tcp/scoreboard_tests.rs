@@ -102,7 +102,7 @@ proptest! {
             prop_assert_eq!(delivered, received.len());
             let above = |s: u64| received.range(s.max(cumulative) + 1..).count();
             let expected_lost = (cumulative..n).filter(|s| !received.contains(s) && above(*s) >= 3).count();
-            let still_lost = (0..n).filter(|s| board.segment(*s).is_some_and(|g| g.lost && !g.sacked)).count();
+            let still_lost = (0..n).filter(|s| board.segment(*s).is_some_and(|g| g.is_lost() && !g.is_sacked())).count();
             prop_assert_eq!(still_lost, expected_lost);
             prop_assert!(lost >= still_lost);
             prop_assert_eq!(board.in_flight() as usize, n as usize - received.len() - still_lost);

@@ -68,36 +68,45 @@ struct Suspicion {
     resent: bool,
 }
 
+/// What an ACK seldom touches is at the end, or in a box; see [`Host`].
+#[repr(C)]
 pub(crate) struct TcpSender {
     pub(crate) host: Host,
-    options: TcpOptions,
-    transfer: Transfer,
-    state: State,
     board: Scoreboard,
-    recovery: Option<Recovery>,
-    suspicion: Option<Suspicion>,
+    transfer: Transfer,
     timer: RetransmissionTimer,
-    /// How often it has expired since the last progress.
-    expiries: u32,
+    /// No timeout is shorter.
+    least_timeout_ps: Picos,
     /// ACKs of segments below this come from a full window.
     limited_until: u64,
+    recovery: Option<Box<Recovery>>,
+    /// How often the timer has expired since the last progress.
+    expiries: u32,
     waits_for_pacer: bool,
+    /// See [`TcpOptions`].
+    handshake: bool,
+    prr: bool,
+    state: State,
+    suspicion: Option<Suspicion>,
 }
 
 impl TcpSender {
     pub(crate) fn new(host: Host, options: TcpOptions, transfer: Transfer) -> Self {
+        let least_timeout_ps = host.rtt.min_rto_ns().saturating_mul(PS_PER_NS);
         Self {
             host,
-            options,
-            transfer,
-            state: State::Closed,
             board: Scoreboard::new(),
-            recovery: None,
-            suspicion: None,
+            transfer,
             timer: RetransmissionTimer::Off,
-            expiries: 0,
+            least_timeout_ps,
             limited_until: 0,
+            recovery: None,
+            expiries: 0,
             waits_for_pacer: false,
+            handshake: options.handshake,
+            prr: options.prr,
+            state: State::Closed,
+            suspicion: None,
         }
     }
 
@@ -139,6 +148,7 @@ impl TcpSender {
             acked_packets: delivered.packets,
             prior_in_flight,
             newest: delivered.newest,
+            marks_seen: packet.marks_seen(),
             ..AckFacts::default()
         };
         let flag = |on: bool, flag: u32| if on { flag } else { 0 };
@@ -185,7 +195,8 @@ impl TcpSender {
         if starts {
             let flight = self.board.next() - self.board.una();
             let prr = Prr { recover_fs: flight, send_count: 1, ..Prr::default() };
-            self.recovery = Some(Recovery { until: self.board.next(), timeout: false, prr });
+            let until = self.board.next();
+            self.recovery = Some(Box::new(Recovery { until, timeout: false, prr }));
             let started_ns = self.host.clock_ns(now);
             self.suspicion = Some(Suspicion { started_ns, unconfirmed: 0, resent: false });
         }
@@ -206,7 +217,9 @@ impl TcpSender {
     fn update_prr(&mut self, delivered: u64, safe: bool) {
         let ssthresh = self.host.cwnd_packets();
         let pipe = self.board.in_flight();
-        let Some(Recovery { prr, timeout: false, .. }) = &mut self.recovery else { return };
+        let Some(Recovery { prr, timeout: false, .. }) = self.recovery.as_deref_mut() else {
+            return;
+        };
         prr.delivered += delivered;
         prr.send_count = if pipe > ssthresh {
             (prr.delivered * ssthresh).div_ceil(prr.recover_fs.max(1)).saturating_sub(prr.out)
@@ -238,7 +251,7 @@ impl TcpSender {
         let lost = self.board.on_rto();
         self.expiries += 1;
         let until = self.board.next();
-        self.recovery = Some(Recovery { until, timeout: true, prr: Prr::default() });
+        self.recovery = Some(Box::new(Recovery { until, timeout: true, prr: Prr::default() }));
         let started_ns = self.host.clock_ns(now);
         self.suspicion = Some(Suspicion { started_ns, unconfirmed: 0, resent: false });
         self.host.on_rto(now, lost.packets, prior_in_flight, self.expiries);
@@ -278,7 +291,7 @@ impl TcpSender {
 
     /// Opens the connection if it needs no handshake.
     fn opens_at_once(&mut self) -> bool {
-        if self.options.handshake {
+        if self.handshake {
             return false;
         }
         self.state = State::Open;
@@ -307,10 +320,8 @@ impl TcpSender {
     }
 
     fn window_allows(&self) -> bool {
-        match &self.recovery {
-            Some(Recovery { timeout: false, prr, .. })
-                if self.options.prr && !self.host.is_paced() =>
-            {
+        match self.recovery.as_deref() {
+            Some(Recovery { timeout: false, prr, .. }) if self.prr && !self.host.is_paced() => {
                 prr.send_count > 0
             }
             // One retransmission at the start of an episode is exempt from the window (rule 3).
@@ -323,7 +334,7 @@ impl TcpSender {
     fn send(&mut self, now: Picos, seq: u64, again: bool) -> Packet {
         let packet = self.transfer.data(seq, now);
         let in_flight = self.board.in_flight();
-        let stamp = self.host.on_send(now, u64::from(packet.bytes()), in_flight, again);
+        let stamp = self.host.on_send(now, packet.bytes(), in_flight, again);
         let copies = self.board.on_send(seq, stamp);
         if let Some(recovery) = &mut self.recovery {
             recovery.prr.out += 1;
@@ -352,11 +363,7 @@ impl TcpSender {
         let expires = match self.timer {
             RetransmissionTimer::Off => NEVER,
             RetransmissionTimer::Opening(at) => at,
-            RetransmissionTimer::Since(start) => {
-                // What the estimator makes of it, in whole nanoseconds.
-                let least = self.options.min_rto_ps / PS_PER_NS * PS_PER_NS;
-                start.saturating_add(least)
-            }
+            RetransmissionTimer::Since(start) => start.saturating_add(self.least_timeout_ps),
         };
         expires.min(self.other_deadline())
     }

@@ -72,6 +72,7 @@ fn link() -> impl Strategy<Value = LinkSpec> {
             loss,
             jitter,
             reorder,
+            ..LinkSpec::default()
         },
     )
 }

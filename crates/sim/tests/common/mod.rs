@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline_cc::{Controller, Needs, PathInfo, registry};
+use paceline_net::queue::Tag;
 use paceline_net::{Buffer, Capacity, LinkSpec, PS_PER_S, Picos, Trace};
 use paceline_sim::{
     ControllerFactory, FlowPlan, NamedLink, Outcome, PacketSizes, Plan, Stack, TcpOptions, run,
@@ -16,14 +17,7 @@ pub const MS: Picos = PS_PER_S / 1000;
 
 /// A pure delay.
 pub fn delay(ms: f64) -> LinkSpec {
-    LinkSpec {
-        capacity: Capacity::Unlimited,
-        delay_ps: (ms * MS as f64) as Picos,
-        buffer: Buffer::default(),
-        loss: None,
-        jitter: None,
-        reorder: None,
-    }
+    LinkSpec { delay_ps: (ms * MS as f64) as Picos, ..LinkSpec::default() }
 }
 
 /// A link of `bps` with a one-way delay and a buffer in packets.
@@ -66,6 +60,7 @@ pub fn tcp(controller: ControllerFactory) -> FlowPlan {
         size_bytes: None,
         cap_bytes_per_s: None,
         packets: PacketSizes { data_bytes: 1500, header_bytes: 52, ack_bytes: 52 },
+        tag: Tag::default(),
     }
 }
 

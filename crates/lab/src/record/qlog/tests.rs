@@ -21,8 +21,9 @@ fn record(time_s: Vec<f64>, columns: Columns) -> Scratch {
         warmup_s: 0.0,
         flows: vec![flow_info("a", "cubic")],
     };
-    let column = |(name, values)| Column { name, unit: "", values };
-    let series = Series { time_s, columns: columns.into_iter().map(column).collect() };
+    let columns = columns.iter().map(|(name, values)| Column { name, unit: "", values });
+    let columns: Vec<Column<'_>> = columns.collect();
+    let series = Series::new(&time_s, &columns);
     let flow = FlowOutcome { series, ..FlowOutcome::default() };
     let outcome = Outcome { flows: vec![flow], ..Outcome::default() };
     let scratch = Scratch::new();

@@ -1,0 +1,289 @@
+//! A link whose queue decides when the transmitter is free, not when the packet arrives.
+//!
+//! In: packets with their arrival times. Out: each packet when its service begins, with the times it departs and arrives;
+//! and the packets dropped. Unlike [`crate::Link`], it has to be asked: [`ServedLink::due`] says when.
+//!
+//! Within a moment, services come before arrivals: what arrives as the transmitter becomes free was not there to be chosen.
+
+use crate::delivery::Delivery;
+use crate::link::{Backlog, Capacity, DropReason, LinkSpec};
+use crate::loss::Loss;
+use crate::queue::{Dropped, Limit, Next, Place, Queue, Queued, Tag};
+use crate::service::Service;
+use crate::{PS_PER_S, Picos};
+
+/// A packet that has left the queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent<T> {
+    /// The packet, marked if the queue did so.
+    pub packet: Queued<T>,
+    /// Last bit sent, ps.
+    pub departs: Picos,
+    /// Last bit received, ps.
+    pub arrives: Picos,
+}
+
+/// A directed link in operation, with any queue.
+pub struct ServedLink<T> {
+    service: Service,
+    queue: Box<dyn Queue<T>>,
+    delivery: Delivery,
+    loss: Option<Box<Loss>>,
+    /// When the transmitter asks the queue next.
+    due: Picos,
+    /// Rate that the queue holds to, bit/s.
+    shaped_bps: Option<f64>,
+    /// The trace is used up: nothing leaves any more.
+    exhausted: bool,
+    dropped: Dropped<T>,
+}
+
+impl<T: Send + 'static> ServedLink<T> {
+    /// Nothing is due.
+    pub const NEVER: Picos = Picos::MAX;
+
+    /// A link that has carried nothing. `seed` and `stream` pick its own random streams, as for [`crate::Link`].
+    pub fn new(spec: LinkSpec, seed: u64, stream: u64) -> Self {
+        let limit = Limit { packets: spec.buffer.packets, bytes: spec.buffer.bytes };
+        let rate_bps = mean_rate_bps(&spec.capacity);
+        Self {
+            queue: spec.queue.build(Place { limit, rate_bps, seed, stream }),
+            service: Service::new(spec.capacity),
+            delivery: Delivery::new(spec.delay_ps, spec.jitter, spec.reorder, seed, stream),
+            loss: spec.loss.map(|model| Box::new(Loss::new(model, seed, stream))),
+            due: Self::NEVER,
+            shaped_bps: spec.queue.rate_bps(),
+            exhausted: false,
+            dropped: Vec::new(),
+        }
+    }
+
+    /// When [`Self::serve`] has something to do, unless something arrives before.
+    #[inline]
+    pub fn due(&self) -> Picos {
+        self.due
+    }
+
+    /// A packet arrives at `now`. All that was due up to and including `now` must have been served; what is due then is to be
+    /// served next.
+    pub fn arrive(&mut self, now: Picos, tag: Tag, item: T) {
+        let packet = Queued { tag, arrived: now, item };
+        if self.loss.as_mut().is_some_and(|loss| loss.on_packet()) {
+            return self.dropped.push((packet, DropReason::Random));
+        }
+        let free = if self.exhausted { None } else { self.free_for(now) };
+        let Some(free) = free else {
+            self.give_up(now);
+            return self.dropped.push((packet, DropReason::Exhausted));
+        };
+        self.queue.enqueue(now, packet, &mut self.dropped);
+        if self.queue.backlog().packets > 0 {
+            // A queue that held back what it had may let go of what has come.
+            self.due = self.due.min(free);
+        }
+    }
+
+    /// Serves the next packet whose service begins at or before `until`.
+    pub fn serve(&mut self, until: Picos) -> Option<Sent<T>> {
+        while self.due <= until && self.due != Self::NEVER {
+            let now = self.due;
+            match self.queue.dequeue(now, &mut self.dropped) {
+                Next::Empty => self.due = Self::NEVER,
+                Next::Wait(time) => self.due = time.max(now.saturating_add(1)),
+                Next::Packet(packet) => {
+                    if let Some(sent) = self.send(now, packet) {
+                        return Some(sent);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// A packet dropped since the last call, at either end of the queue or before it.
+    #[inline]
+    pub fn take_dropped(&mut self) -> Option<(Queued<T>, DropReason)> {
+        self.dropped.pop()
+    }
+
+    /// What waits, as of the last call.
+    pub fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    /// As [`crate::Link::offered_bytes`]; of a queue that shapes, what its rate would have let through, if that is less.
+    pub fn offered_bytes(&self, from: Picos, to: Picos) -> Option<f64> {
+        let seconds = to.saturating_sub(from) as f64 / PS_PER_S as f64;
+        let shaped = self.shaped_bps.map(|rate_bps| seconds * rate_bps / 8.0);
+        match (self.service.offered_bytes(from, to), shaped) {
+            (Some(served), Some(shaped)) => Some(served.min(shaped)),
+            (served, shaped) => served.or(shaped),
+        }
+    }
+
+    /// The packet's service begins at `now`; `None` if a trace ends in the middle of it.
+    fn send(&mut self, now: Picos, packet: Queued<T>) -> Option<Sent<T>> {
+        let bytes = packet.tag.bytes;
+        let departs = match &mut self.service {
+            Service::Unlimited => Some(now),
+            Service::Constant(service) => Some(service.serve(now, bytes)),
+            Service::Steps(service) => Some(service.serve(now, bytes)),
+            Service::Trace(service) => service.serve(bytes),
+        };
+        let Some(departs) = departs else {
+            self.dropped.push((packet, DropReason::Exhausted));
+            self.give_up(now);
+            return None;
+        };
+        self.due = Self::NEVER;
+        if self.queue.backlog().packets > 0 {
+            // What waits has arrived before this moment.
+            match self.free_for(now.saturating_sub(1)) {
+                Some(free) => self.due = free.max(now),
+                None => self.give_up(now),
+            }
+        }
+        let arrives = self.delivery.arrival(departs).max(now.saturating_add(1));
+        Some(Sent { packet, departs, arrives })
+    }
+
+    /// Empties the queue at `now`: what waits, and what is dropped as it is taken out.
+    pub fn drain(&mut self, mut now: Picos) -> Vec<T> {
+        let mut left = Vec::new();
+        loop {
+            match self.queue.dequeue(now, &mut self.dropped) {
+                Next::Packet(packet) => left.push(packet.item),
+                Next::Wait(time) => now = time,
+                Next::Empty => break,
+            }
+        }
+        self.due = Self::NEVER;
+        left.extend(self.dropped.drain(..).map(|(packet, _)| packet.item));
+        left
+    }
+
+    /// The trace is used up at `now`: what waits will never leave.
+    fn give_up(&mut self, mut now: Picos) {
+        (self.exhausted, self.due) = (true, Self::NEVER);
+        loop {
+            match self.queue.dequeue(now, &mut self.dropped) {
+                Next::Packet(packet) => self.dropped.push((packet, DropReason::Exhausted)),
+                Next::Wait(time) => now = time,
+                Next::Empty => return,
+            }
+        }
+    }
+
+    /// When the transmitter can begin with a packet that arrives at `now`; `None` if never.
+    fn free_for(&mut self, now: Picos) -> Option<Picos> {
+        match &mut self.service {
+            Service::Unlimited => Some(now),
+            Service::Constant(service) => Some(service.start(now)),
+            Service::Steps(service) => Some(service.start(now)),
+            Service::Trace(service) => service.start(now),
+        }
+    }
+}
+
+/// Capacity in the long run, bit/s: of one that changes, the first; infinite when unlimited.
+fn mean_rate_bps(capacity: &Capacity) -> f64 {
+    match capacity {
+        Capacity::Unlimited => f64::INFINITY,
+        Capacity::Constant(rate_bps) => *rate_bps,
+        Capacity::Steps(steps) => steps.first().map_or(f64::INFINITY, |first| first.1),
+        Capacity::Trace { trace, .. } => trace.mean_bps(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::QueueSpec;
+    use crate::{Buffer, Jitter, Link, LossModel, PS_PER_MS, PS_PER_US, Trace, Verdict};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    /// What becomes of each packet: when it arrives, or why it does not.
+    type Fates = Vec<Result<(Picos, Picos), DropReason>>;
+
+    fn by_formula(spec: LinkSpec, arrivals: &[(Picos, u32)]) -> Fates {
+        let mut link = Link::new(spec, 7, 3);
+        let fate = |&(now, bytes): &(Picos, u32)| match link.enqueue(now, bytes) {
+            Verdict::Pass { departs, arrives } => Ok((departs, arrives)),
+            Verdict::Drop(reason) => Err(reason),
+        };
+        arrivals.iter().map(fate).collect()
+    }
+
+    fn by_service(spec: LinkSpec, arrivals: &[(Picos, u32)]) -> Fates {
+        let mut link = ServedLink::new(spec, 7, 3);
+        let mut fates = vec![Ok((0, 0)); arrivals.len()];
+        let mut serve = |link: &mut ServedLink<usize>, until| {
+            while let Some(sent) = link.serve(until) {
+                fates[sent.packet.item] = Ok((sent.departs, sent.arrives));
+            }
+            while let Some((packet, reason)) = link.take_dropped() {
+                fates[packet.item] = Err(reason);
+            }
+        };
+        for (item, &(now, bytes)) in arrivals.iter().enumerate() {
+            serve(&mut link, now);
+            link.arrive(now, Tag { bytes, ..Tag::default() }, item);
+            serve(&mut link, now);
+        }
+        serve(&mut link, Picos::MAX - 1);
+        fates
+    }
+
+    fn capacity() -> impl Strategy<Value = Capacity> {
+        let trace = prop::collection::vec(1u32..40, 1..20).prop_map(|mut times| {
+            times.sort_unstable();
+            Arc::new(Trace::from_opportunities(times).expect("a trace"))
+        });
+        prop_oneof![
+            Just(Capacity::Unlimited),
+            (1e5f64..1e9).prop_map(Capacity::Constant),
+            (1e5f64..1e8, 1e5f64..1e8, 1u64..50)
+                .prop_map(|(a, b, ms)| { Capacity::Steps([(0, a), (ms * PS_PER_MS, b)].into()) }),
+            (trace, any::<bool>()).prop_map(|(trace, once)| Capacity::Trace { trace, once }),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        /// With a drop-tail queue, the link is the formula.
+        #[test]
+        fn agrees_with_the_formula(
+            capacity in capacity(),
+            packets in prop::option::of(1u64..8),
+            bytes in prop::option::of(1504u64..9000),
+            jitter in any::<bool>(),
+            loss in any::<bool>(),
+            gaps in prop::collection::vec((0u64..4000, 40u32..1504), 1..80),
+        ) {
+            let once = matches!(capacity, Capacity::Trace { once: true, .. });
+            let spec = LinkSpec {
+                capacity,
+                delay_ps: 5 * PS_PER_MS,
+                queue: QueueSpec::DropTail,
+                buffer: Buffer { packets, bytes, wait_ps: None },
+                loss: loss.then_some(LossModel::Bernoulli(0.1)),
+                jitter: jitter.then_some(Jitter { mean_ps: PS_PER_MS, max_ps: 3 * PS_PER_MS, reorder: false }),
+                reorder: None,
+            };
+            let mut now = 0;
+            let arrivals: Vec<_> = gaps.into_iter().map(|(gap, bytes)| {
+                // In steps of 0.25 ms, so that arrivals fall on opportunities and departures.
+                now += gap * PS_PER_US / 250 * 250;
+                (now, bytes)
+            }).collect();
+            let mut fates = [by_service(spec.clone(), &arrivals), by_formula(spec, &arrivals)];
+            if once {
+                // The formula knows on arrival that a packet will never leave; a queue lets it take up room until then.
+                let vain = |fate: &mut Result<_, _>| if fate.is_err() { *fate = Err(DropReason::Exhausted) };
+                fates.iter_mut().flatten().for_each(vain);
+            }
+            prop_assert_eq!(&fates[0], &fates[1]);
+        }
+    }
+}
