@@ -85,7 +85,7 @@ fn swift_paces_an_incast() {
     assert!(seen.utilisation > 0.99 && seen.jain > 0.95);
     assert!(seen.mean_us < 420.0, "the largest target");
     let windows = outcome.flows.iter().map(|f| {
-        let column = f.series.columns.iter().find(|c| c.name == "window").expect("observed");
+        let column = f.series.column("window").expect("observed");
         *column.values.last().unwrap()
     });
     assert!(windows.sum::<f64>() / 600.0 < 1.0);

@@ -25,7 +25,7 @@ fn shared(
 }
 
 fn column<'a>(series: &'a Series, name: &str) -> &'a [f64] {
-    &series.columns.iter().find(|c| c.name == name).expect("a column").values
+    series.column(name).expect("a column").values
 }
 
 /// Mean number of packets waiting at the first link.

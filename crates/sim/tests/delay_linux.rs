@@ -29,8 +29,8 @@ fn bdp(mbit: f64) -> f64 {
 
 /// The values of a column from `seconds` on.
 fn since<'a>(series: &'a Series, name: &str, seconds: f64) -> &'a [f64] {
-    let column = series.columns.iter().find(|c| c.name == name).expect("a column");
-    &column.values[series.time_s.partition_point(|t| *t < seconds)..]
+    let column = series.column(name).expect("a column");
+    &column.values[series.time_s().partition_point(|t| *t < seconds)..]
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -61,7 +61,7 @@ fn ranges<'a>(
     flow: &'a FlowOutcome,
 ) -> impl Iterator<Item = (f64, f64)> + use<'a> {
     let name = if controller == "bbr1" { "cwnd_bytes" } else { "in_flight_bytes" };
-    let column = flow.series.columns.iter().find(|c| c.name == name).expect("a column");
+    let column = flow.series.column(name).expect("a column");
     let steady = &column.values[750..];
     (0..100).map(|phase| {
         let each = || steady[phase..].iter().step_by(100).map(|bytes| bytes / 1514.0);

@@ -28,8 +28,7 @@ fn outcome(bps: f64, rtt_ms: f64, flows: Vec<FlowPlan>, warmup: f64, seconds: f6
 }
 
 fn column<'a>(outcome: &'a Outcome, flow: usize, name: &str) -> &'a [f64] {
-    let columns = &outcome.flows[flow].series.columns;
-    &columns.iter().find(|c| c.name == name).expect("a column").values
+    outcome.flows[flow].series.column(name).expect("a column").values
 }
 
 /// P3. What waits in the buffer is C (SP - minRTT)/8; the paper reports 0.48 of it at 10 ms, which alpha of 5 ms explains, and 0.83
@@ -66,7 +65,7 @@ fn start_up_at_10_gbps() {
     let outcome = outcome(10e9, 50.0, vec![pid(None, 0.0)], 0.0, 4.0);
     let state = column(&outcome, 0, "state");
     let control = state.iter().position(|s| *s == CONTROL).expect("reaches Control");
-    let control_s = outcome.flows[0].series.time_s[control];
+    let control_s = outcome.flows[0].series.time_s()[control];
     // 6944 packets from 10: 9.4 doublings, three flat reports, Manage of 50 + 2 * 94 ms at most; RTTs of up to 144 ms.
     println!("Control from {control_s:.2} s on");
     assert!((0.5..1.5).contains(&control_s));

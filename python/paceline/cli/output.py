@@ -11,6 +11,9 @@ from rich.table import Table
 
 from paceline.summary import HEADINGS, Repeated, Row
 
+#: Rows of a comparison that a person will read; laying out thousands would take longer than the run.
+MOST_ROWS = 100
+
 #: Columns assumed when the output is no terminal: wide enough that no table is folded.
 FILE_WIDTH = 200
 
@@ -37,8 +40,11 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left:
 
 
 def print_rows(rows: Sequence[Row | Repeated], *, caption: str | None = None) -> None:
-    """The comparison table, without the columns that no row has a value for."""
-    lines = [row.cells() for row in rows]
+    """The comparison table, without the columns that no row has a value for and the rows that nobody would read."""
+    lines = [row.cells() for row in rows[:MOST_ROWS]]
+    if len(rows) > MOST_ROWS:
+        left_out = f"… and {len(rows) - MOST_ROWS} more: the record and --json have them all."
+        caption = f"{left_out}\n{caption}" if caption else left_out
     empty = Row("", *[None] * (len(HEADINGS) - 1)).cells()
     kept = [i for i in range(len(HEADINGS)) if i == 0 or any(line[i] != empty[i] for line in lines)]
     print_table([HEADINGS[i] for i in kept], [[line[i] for i in kept] for line in lines], caption=caption)

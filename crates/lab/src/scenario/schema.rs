@@ -170,7 +170,9 @@ fn pattern(units: &[Unit]) -> String {
 }
 
 fn controller_schema() -> Json {
-    let names: Vec<&str> = registry::all().iter().map(|spec| spec.name).collect();
+    // `+` is the only character of a name that means something in a pattern.
+    let names: Vec<String> =
+        registry::all().iter().map(|spec| spec.name.replace('+', r"\+")).collect();
     let inline = format!("^({})(:[^,]+)?(,[^,=]+=[^,]+)*$", names.join("|"));
     let mut choices = vec![json!({ "type": "string", "pattern": inline })];
     choices.extend(registry::all().iter().map(|spec| spec_schema(spec)));
