@@ -57,6 +57,8 @@ struct Loop {
     pending: BTreeMap<(Picos, Event, u64), Option<Packet>>,
     entered: u64,
     links: Vec<AnyLink>,
+    /// For when each link's queue has been entered in `pending` last.
+    entered_due: Vec<Picos>,
     paths: Vec<[Vec<u32>; 2]>,
     tags: Vec<Tag>,
     flows: Flows,
@@ -78,10 +80,12 @@ pub(crate) fn run(plan: Plan) -> Outcome {
         let model = ServedLink::new(link.spec, seed, index);
         AnyLink::Queue(Box::new(Metered { model, meter }))
     });
-    let links = links.collect();
+    let links: Vec<AnyLink> = links.collect();
     let mut recorder = Recorder::new(&flows, warmup_ps, end, sample_ps);
     let pending = BTreeMap::new();
-    let mut this = Loop { pending, entered: 0, links, paths, tags, flows, delivered: 0 };
+    let entered_due = vec![NEVER; links.len()];
+    let mut this =
+        Loop { pending, entered: 0, links, entered_due, paths, tags, flows, delivered: 0 };
     for flow in 0..this.flows.len() {
         this.add(this.flows.specs[flow].start, Event::Sender(flow as u32), None);
     }
@@ -175,8 +179,11 @@ impl Loop {
             let due = queue.model.due();
             match served {
                 Some((arrives, packet)) => self.add(arrives, Event::Arrival(link), Some(packet)),
-                None if due == NEVER => return,
-                None => return self.add(due, Event::Queue(link), None),
+                None if due == NEVER || due == self.entered_due[link as usize] => return,
+                None => {
+                    self.entered_due[link as usize] = due;
+                    return self.add(due, Event::Queue(link), None);
+                }
             }
         }
     }

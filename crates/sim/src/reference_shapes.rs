@@ -1,6 +1,7 @@
 //! Random plans of a known shape: dumbbells, stars, parking lots and rings. Rates and delays come from a few round numbers, so
 //! that many things happen in one picosecond.
 
+use paceline_net::queue::{Ecn, Tag};
 use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, Reorder};
 use proptest::prelude::*;
 
@@ -84,9 +85,12 @@ fn core_link() -> impl Strategy<Value = LinkSpec> {
     let packets = prop::option::of(0_u64..40);
     let jitter = prop::option::weighted(0.15, any::<bool>());
     let reorder = prop::option::weighted(0.1, 0.0..0.2);
-    (bps, round_delay(), packets, jitter, reorder).prop_map(|(bps, ms, packets, jitter, held)| {
+    let queue = prop::option::weighted(0.3, prop::sample::select(queues()));
+    let head = (bps, round_delay(), queue);
+    (head, packets, jitter, reorder).prop_map(|((bps, ms, queue), packets, jitter, held)| {
         LinkSpec {
             capacity: Capacity::Constant(bps),
+            queue: queue.unwrap_or_default(),
             buffer: Buffer { packets, ..Buffer::default() },
             jitter: jitter.map(|reorder| Jitter { mean_ps: MS / 2, max_ps: 2 * MS, reorder }),
             reorder: held.map(|probability| Reorder { probability, extra_ps: 2 * MS }),
@@ -170,7 +174,10 @@ impl Host {
             Some(name) => flow(name, forward, reverse),
             None => window(self.packets, forward, reverse),
         };
-        let flow = FlowPlan { start_ps: self.start_ps, size_bytes: self.size_bytes, ..flow };
+        // Senders of every kind, as it comes.
+        let ecn = [Ecn::NotCapable, Ecn::Capable, Ecn::Scalable][self.packets as usize % 3];
+        let tag = Tag { ecn, class: self.packets as u16 % 2, ..flow.tag };
+        let flow = FlowPlan { start_ps: self.start_ps, size_bytes: self.size_bytes, tag, ..flow };
         let blocking = matches!(self.end, End::Sleeps);
         match (self.end, flow.stack) {
             (End::DelayedAck(after), Stack::Tcp(options)) => {

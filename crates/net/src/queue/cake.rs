@@ -241,8 +241,9 @@ impl<T> Cake<T> {
     fn drop_from_fattest(&mut self, now: Picos, dropped: &mut Dropped<T>) {
         let tins = self.tins.iter_mut();
         let Some(tin) = tins.max_by_key(|tin| tin.backlog.bytes) else { return };
-        let flows = tin.flows.iter_mut();
-        let Some(flow) = flows.max_by_key(|flow| flow.fifo.backlog().bytes) else { return };
+        let bytes = |index: &usize| tin.flows[*index].fifo.backlog().bytes;
+        let Some(fattest) = tin.rounds.iter().max_by_key(bytes) else { return };
+        let flow = &mut tin.flows[fattest];
         flow.cobalt.on_overflow(now, self.spec.target_ps);
         if let Some(packet) = flow.fifo.pop() {
             tin.backlog -= &packet;

@@ -87,8 +87,9 @@ impl<T> FqCodel<T> {
 
     /// Makes room at the head of the queue that holds most bytes (§4.1).
     fn drop_from_fattest(&mut self, dropped: &mut Dropped<T>) {
-        let fattest = self.buckets.iter_mut().max_by_key(|bucket| bucket.fifo.backlog().bytes);
-        let Some(bucket) = fattest else { return };
+        let bytes = |index: &usize| self.buckets[*index].fifo.backlog().bytes;
+        let Some(fattest) = self.rounds.iter().max_by_key(bytes) else { return };
+        let bucket = &mut self.buckets[fattest];
         let half = bucket.fifo.backlog().packets.div_ceil(2);
         for _ in 0..half.min(MOST_AT_ONCE) {
             let Some(packet) = bucket.fifo.pop() else { return };

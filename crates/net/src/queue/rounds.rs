@@ -25,6 +25,11 @@ impl Rounds {
         self.new.front().or_else(|| self.old.front()).copied()
     }
 
+    /// All queues that have something to send, and some that have run empty.
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.new.iter().chain(&self.old).copied()
+    }
+
     /// The queue whose turn it is has used up its deficit: the next one, please.
     pub(super) fn yield_turn(&mut self) {
         if let Some(queue) = self.new.pop_front().or_else(|| self.old.pop_front()) {

@@ -1,11 +1,12 @@
 //! Random plans: networks, flows and impairments of every kind.
 
 use paceline_cc::registry;
+use paceline_net::queue::{Ecn, Tag};
 use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_US, Reorder, Trace};
 use paceline_sim::{DatagramOptions, FlowPlan, Plan, Stack, TcpOptions};
 use proptest::prelude::*;
 
-use super::{MS, plan, registered, tcp};
+use super::{MS, plan, queues, registered, tcp};
 
 /// What a plan is built from, so that it can be built twice.
 #[derive(Clone, Debug)]
@@ -64,15 +65,17 @@ fn link() -> impl Strategy<Value = LinkSpec> {
     let reorder = prop::option::weighted(0.2, (0.0f64..0.3, 1u64..30)).prop_map(|drawn| {
         drawn.map(|(probability, ms)| Reorder { probability, extra_ps: ms * MS })
     });
-    (capacity(), 0u64..60_000, buffer, loss(), jitter, reorder).prop_map(
-        |(capacity, delay_us, buffer, loss, jitter, reorder)| LinkSpec {
+    let queue = prop::option::weighted(0.3, prop::sample::select(queues()));
+    (capacity(), 0u64..60_000, (buffer, queue), loss(), jitter, reorder).prop_map(
+        |(capacity, delay_us, (buffer, queue), loss, jitter, reorder)| LinkSpec {
             capacity,
             delay_ps: delay_us * PS_PER_US,
-            buffer,
+            // Only drop-tail can limit the wait.
+            buffer: Buffer { wait_ps: buffer.wait_ps.filter(|_| queue.is_none()), ..buffer },
+            queue: queue.unwrap_or_default(),
             loss,
             jitter,
             reorder,
-            ..LinkSpec::default()
         },
     )
 }
@@ -148,6 +151,10 @@ impl Draft {
                 stop_ps: drawn.stop_ms.map(|ms| ms * MS),
                 size_bytes: drawn.size,
                 cap_bytes_per_s: drawn.cap,
+                tag: Tag {
+                    ecn: [Ecn::NotCapable, Ecn::Capable][drawn.flags[0] as usize],
+                    ..Tag::default()
+                },
                 ..tcp(registered(spec.name, None, &[]))
             }
         });

@@ -7,13 +7,43 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline_cc::{Controller, Needs, PathInfo, registry};
-use paceline_net::queue::Tag;
+use paceline_net::queue::{
+    CakeSpec, ClassSpec, CodelSpec, DualPi2Spec, FqCodelSpec, FqSpec, HtbSpec, PieSpec, QueueSpec,
+    RedSpec, Tag, TokenBucketSpec,
+};
 use paceline_net::{Buffer, Capacity, LinkSpec, PS_PER_S, Picos, Trace};
 use paceline_sim::{
     ControllerFactory, FlowPlan, NamedLink, Outcome, PacketSizes, Plan, Stack, TcpOptions, run,
 };
 
 pub const MS: Picos = PS_PER_S / 1000;
+
+/// A queue of each kind, quick to act, so that short runs see it drop and mark.
+pub fn queues() -> Vec<QueueSpec> {
+    let codel = CodelSpec { target_ps: MS, interval_ps: 10 * MS, ecn: true };
+    let class = |rate_bps| ClassSpec { rate_bps, ceil_bps: 100e6, child: QueueSpec::DropTail };
+    vec![
+        QueueSpec::DropHead,
+        QueueSpec::Step { packets: 5 },
+        QueueSpec::Red(RedSpec { ecn: true, ..RedSpec::default() }),
+        QueueSpec::Codel(codel),
+        QueueSpec::Pie(PieSpec { target_ps: MS, max_burst_ps: 0, ..PieSpec::default() }),
+        QueueSpec::Fq(FqSpec { flow_rate_bps: Some(3e6), ..FqSpec::default() }),
+        QueueSpec::FqCodel(FqCodelSpec { flows: 4, codel, ..FqCodelSpec::default() }),
+        QueueSpec::Cake(CakeSpec { tins: 2, target_ps: MS, ..CakeSpec::default() }),
+        QueueSpec::DualPi2(DualPi2Spec { target_ps: MS, update_ps: MS, ..DualPi2Spec::default() }),
+        QueueSpec::TokenBucket(TokenBucketSpec {
+            rate_bps: 5e6,
+            burst_bytes: 6000,
+            child: Box::new(QueueSpec::Codel(codel)),
+        }),
+        QueueSpec::Htb(HtbSpec {
+            rate_bps: 100e6,
+            burst_bytes: 3028,
+            classes: vec![class(2e6), class(5e6)],
+        }),
+    ]
+}
 
 /// A pure delay.
 pub fn delay(ms: f64) -> LinkSpec {
