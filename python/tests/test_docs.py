@@ -179,7 +179,7 @@ def test_the_front_pages_stay_short() -> None:
 
 def walk_through(*, kernel: bool) -> list[Block]:
     """The files of the walk-through; in the variant in C those marked ``kernel`` take the place of the others."""
-    steps = [block for block in blocks(ROOT / "CONTRIBUTING.md") if block.mark("file") and block.language in ("rust", "c")]
+    steps = [block for block in blocks(ROOT / "CONTRIBUTING.md") if block.mark("file") and block.language in ("rust", "c", "markdown")]
     return [step for step in steps if "kernel" not in step.marks] + [step for step in steps if kernel and "kernel" in step.marks]
 
 
@@ -225,7 +225,7 @@ def cargo_test(workspace: Path, environment: dict[str, str], *arguments: str) ->
 @pytest.mark.parametrize("kernel", [False, True], ids=["rust", "c"])
 def test_the_walk_through_adds_a_controller(kernel: bool) -> None:
     steps = walk_through(kernel=kernel)
-    assert len(steps) == (6 if kernel else 4), [step.place for step in steps]
+    assert len(steps) == (7 if kernel else 5), [step.place for step in steps]
     workspace, environment = copy_of_cc(steps)
     done = cargo_test(workspace, environment)
     assert done.returncode == 0, done.stdout + done.stderr
