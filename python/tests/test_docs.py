@@ -179,7 +179,9 @@ def test_the_front_pages_stay_short() -> None:
 
 def walk_through(*, kernel: bool) -> list[Block]:
     """The files of the walk-through; in the variant in C those marked ``kernel`` take the place of the others."""
-    steps = [block for block in blocks(ROOT / "CONTRIBUTING.md") if block.mark("file") and block.language in ("rust", "c", "markdown")]
+    steps = [
+        block for block in blocks(ROOT / "CONTRIBUTING.md") if block.mark("file") and block.language in ("rust", "c", "markdown")
+    ]
     return [step for step in steps if "kernel" not in step.marks] + [step for step in steps if kernel and "kernel" in step.marks]
 
 

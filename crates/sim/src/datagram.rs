@@ -301,8 +301,12 @@ pub(crate) struct DatagramReceiver {
     /// Packets below it that have not come.
     missing: u64,
     /// ACKs that the host has not sent yet. There only on a host that takes time.
-    outbox: Option<Box<VecDeque<(Picos, Packet)>>>,
+    outbox: Option<Box<Outbox>>,
 }
+
+/// By when they are due.
+#[derive(Debug, Default)]
+struct Outbox(VecDeque<(Picos, Packet)>);
 
 impl DatagramReceiver {
     /// A data packet comes. The ACK to send at once, if the host has no overhead; any other waits for [`Self::poll`].
@@ -324,18 +328,18 @@ impl DatagramReceiver {
         if overhead_ps == 0 {
             return Some(ack);
         }
-        self.outbox.get_or_insert_default().push_back((now + overhead_ps, ack));
+        self.outbox.get_or_insert_default().0.push_back((now + overhead_ps, ack));
         None
     }
 
     pub(crate) fn poll(&mut self, now: Picos) -> Option<Packet> {
         let due = self.deadline() <= now;
         let outbox = self.outbox.as_mut().filter(|_| due)?;
-        outbox.pop_front().map(|(_, ack)| ack)
+        outbox.0.pop_front().map(|(_, ack)| ack)
     }
 
     pub(crate) fn deadline(&self) -> Picos {
-        let first = self.outbox.as_ref().and_then(|outbox| outbox.front());
+        let first = self.outbox.as_ref().and_then(|outbox| outbox.0.front());
         first.map_or(NEVER, |(due, _)| *due)
     }
 }
