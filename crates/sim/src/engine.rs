@@ -5,7 +5,7 @@
 //! the order of their times, and the set of what is pending holds junctions, not packets. What happens at the ends is the
 //! flow's business (sans-I/O: the loop hands in packets and times, and polls for packets to send).
 //!
-//! Order within a junction: time; then arrivals before timers; arrivals by lane, timers by sender, then receiver. Between
+//! Order within a junction: time; then what its queue lets go; then arrivals before timers; arrivals by lane, timers by sender, then receiver. Between
 //! junctions none is needed, because nothing takes effect elsewhere in the same moment.
 
 use std::ops::ControlFlow;

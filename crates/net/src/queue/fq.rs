@@ -93,12 +93,12 @@ impl<T> Fq<T> {
             backlog: Backlog::default(),
         }
     }
+}
 
-    /// How long a packet of `bytes` holds up the next of its flow, ps.
-    fn gap(&self, bytes: u32) -> Picos {
-        let rate = self.spec.flow_rate_bps.unwrap_or(f64::INFINITY);
-        (f64::from(bytes) * 8.0 / rate * PS_PER_S as f64) as Picos
-    }
+/// How long a packet of `bytes` holds up the next of its flow, ps.
+fn gap(spec: &FqSpec, bytes: u32) -> Picos {
+    let rate = spec.flow_rate_bps.unwrap_or(f64::INFINITY);
+    (f64::from(bytes) * 8.0 / rate * PS_PER_S as f64) as Picos
 }
 
 impl<T: Send> Queue<T> for Fq<T> {
@@ -165,10 +165,7 @@ impl<T: Send> Queue<T> for Fq<T> {
                 continue;
             };
             flow.credit -= i64::from(packet.tag.bytes);
-            let next = now.saturating_add(self.gap(packet.tag.bytes));
-            if let Some(flow) = self.flows.get_mut(&id) {
-                flow.next = next;
-            }
+            flow.next = now.saturating_add(gap(&self.spec, packet.tag.bytes));
             self.backlog -= &packet;
             return Next::Packet(packet);
         }
