@@ -4,18 +4,22 @@
 //! parametrised. Nothing here reads a clock, allocates per event or draws from a global random state.
 
 pub mod algorithms;
+mod bounds;
 pub mod controller;
 pub mod episode;
 pub mod event;
 pub mod filters;
+mod jiffies;
 mod native;
 pub mod random;
 pub mod registry;
+mod reno_window;
 pub mod round;
 pub mod round_rtt;
 pub mod rtt;
 pub mod sampler;
 pub mod slow_start;
+mod window_law;
 
 pub use controller::{Control, Controller, Field, Needs};
 pub use event::{Ack, AckSample, IntHop, Loss, PathInfo, Resume, Sent, Timeout, Undo};

@@ -1,12 +1,11 @@
 //! BIC (Xu, Harfoush and Rhee 2004): a search between the window after the last reduction and the window before it, in halves,
 //! then beyond it in steps that double; Reno up to `low_window`.
 
-use super::loss_based::{
-    self, INITIAL_SSTHRESH, INITIAL_WINDOW, Law, SLOW_START, SSTHRESH, WholePackets,
-};
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo};
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -77,18 +76,17 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         w_max: 0.0,
         increase: f64::NAN,
     };
+    let window = RenoWindow::from_params(params, path);
     if params.get_choice("search") == "linux" {
-        let law =
-            Linux { common, ack_ratio: 2 * ACK_RATIO_SCALE, counter: WholePackets::default() };
-        loss_based::controller(law, params, path)
+        let law = Linux { common, ack_ratio: 2 * ACK_RATIO_SCALE };
+        window_law::controller(law, window.in_whole_packets(true))
     } else {
-        let law = Bic { common, s_min: params.get("s_min"), phase: Phase::Unbounded };
-        loss_based::controller(law, params, path)
+        let (s_min, phase) = (params.get("s_min"), Phase::Unbounded);
+        window_law::controller(Bic { common, s_min, phase, before: (0.0, phase) }, window)
     }
 }
 
 /// What the paper and Linux have in common.
-#[derive(Clone, Copy, Debug)]
 struct Common {
     low_window: f64,
     s_max: f64,
@@ -107,9 +105,9 @@ impl Common {
         self.w_max = if released { window * (2.0 - self.beta) / 2.0 } else { window };
     }
 
-    fn observe(&self, out: &mut [f64]) {
-        out[0] = if self.w_max > 0.0 { self.w_max } else { f64::NAN };
-        out[1] = self.increase;
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
+        let w_max = if self.w_max > 0.0 { self.w_max } else { f64::NAN };
+        out.copy_from_slice(&[window.ssthresh_bytes(), w_max, self.increase]);
     }
 }
 
@@ -124,11 +122,12 @@ enum Phase {
     Probe { step: f64, target: f64 },
 }
 
-#[derive(Clone, Copy, Debug)]
 struct Bic {
     common: Common,
     s_min: f64,
     phase: Phase,
+    /// W_max and phase before the last reduction.
+    before: (f64, Phase),
 }
 
 impl Bic {
@@ -149,7 +148,7 @@ impl Bic {
     }
 
     /// The phase after the window has become `window`.
-    fn advance(&mut self, window: f64) {
+    fn change_phase(&mut self, window: f64) {
         self.phase = match self.phase {
             Phase::Search if self.common.w_max - window < self.s_min => {
                 Phase::Probe { step: 1.0, target: window + 1.0 }
@@ -167,25 +166,37 @@ impl Bic {
     }
 }
 
-impl Law for Bic {
-    fn gain(&mut self, window: f64, acked: f64, _now_ns: u64) -> f64 {
-        self.common.increase = self.increase(window);
-        let gain = self.common.increase * acked / window;
-        self.advance(window + gain);
-        gain
-    }
-
-    fn keep(&mut self, window: f64, _now_ns: u64) -> f64 {
-        if window <= self.common.low_window {
-            return window / 2.0;
+impl WindowLaw for Bic {
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if !ack.has(AckSample::CUMULATIVE) {
+            return;
         }
-        self.common.note_maximum(window);
-        self.phase = Phase::Search;
-        window - self.common.beta * window
+        let acked = window.slow_start(ack);
+        if acked > 0.0 {
+            self.common.increase = self.increase(window.cwnd);
+            window.grow(self.common.increase * acked / window.cwnd);
+            self.change_phase(window.cwnd);
+        }
     }
 
-    fn observe(&self, out: &mut [f64]) {
-        self.common.observe(out);
+    fn keep(&mut self, _signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        self.before = (self.common.w_max, self.phase);
+        if window.cwnd <= self.common.low_window {
+            return window.cwnd / 2.0;
+        }
+        self.common.note_maximum(window.cwnd);
+        self.phase = Phase::Search;
+        window.cwnd - self.common.beta * window.cwnd
+    }
+
+    fn undo(&mut self, window: &mut RenoWindow) {
+        if window.undo() {
+            (self.common.w_max, self.phase) = self.before;
+        }
+    }
+
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
+        self.common.observe(window, out);
     }
 }
 
@@ -197,12 +208,10 @@ const SMOOTH_PART: f64 = 20.0;
 const ACK_RATIO_SCALE: u64 = 16;
 
 /// BIC as Linux has it: whole packets, a quarter of the distance per round trip, symmetric beyond W_max.
-#[derive(Clone, Copy, Debug)]
 struct Linux {
     common: Common,
     /// Packets per ACK, smoothed, in sixteenths.
     ack_ratio: u64,
-    counter: WholePackets,
 }
 
 impl Linux {
@@ -238,42 +247,42 @@ impl Linux {
     }
 }
 
-impl Law for Linux {
-    fn measure(&mut self, ack: &AckSample, _window: f64) {
+impl WindowLaw for Linux {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
         if ack.has(AckSample::CUMULATIVE) && !ack.has(AckSample::IN_RECOVERY) {
             let smoothed = self.ack_ratio - self.ack_ratio / ACK_RATIO_SCALE;
             self.ack_ratio = smoothed + u64::from(ack.acked_packets);
         }
     }
 
-    fn gain(&mut self, window: f64, acked: f64, _now_ns: u64) -> f64 {
-        let per_packet = self.per_packet(window);
-        self.common.increase = window / per_packet;
-        self.counter.gain(per_packet, acked)
-    }
-
-    fn keep(&mut self, window: f64, _now_ns: u64) -> f64 {
-        self.counter.reset();
-        self.common.note_maximum(window);
-        self.common.w_max = libm::floor(self.common.w_max);
-        if window <= self.common.low_window {
-            libm::floor(window / 2.0)
-        } else {
-            libm::floor(window * (1.0 - self.common.beta))
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if !ack.has(AckSample::CUMULATIVE) {
+            return;
+        }
+        let acked = window.slow_start(ack);
+        if acked > 0.0 {
+            let per_packet = self.per_packet(window.cwnd);
+            self.common.increase = window.cwnd / per_packet;
+            window.avoid(acked, per_packet);
         }
     }
 
-    fn timed_out(&mut self) -> Option<f64> {
-        self.common.w_max = 0.0;
-        self.ack_ratio = 2 * ACK_RATIO_SCALE;
-        None
+    fn keep(&mut self, _signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        self.common.note_maximum(window.cwnd);
+        self.common.w_max = libm::floor(self.common.w_max);
+        let low = window.cwnd <= self.common.low_window;
+        window.fraction(if low { 0.5 } else { 1.0 - self.common.beta })
     }
 
-    /// Linux gives back the window only.
-    fn undo(&mut self, _before: &Self) {}
+    fn timed_out(&mut self, _window: &RenoWindow) {
+        self.common.w_max = 0.0;
+        self.ack_ratio = 2 * ACK_RATIO_SCALE;
+    }
 
-    fn observe(&self, out: &mut [f64]) {
-        self.common.observe(out);
+    // An undo gives back the window only, in Linux.
+
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
+        self.common.observe(window, out);
     }
 }
 

@@ -1,7 +1,8 @@
-use super::super::loss_based::tests::Bench;
-use super::{ACK_RATIO_SCALE, Common, Linux, SPEC, WholePackets};
-use crate::algorithms::loss_based::Law;
-use crate::event::AckSample;
+use super::{ACK_RATIO_SCALE, Common, Linux, SPEC};
+use crate::event::{AckSample, PathInfo};
+use crate::reno_window::RenoWindow;
+use crate::window_law::WindowLaw;
+use crate::window_law::tests::Bench;
 
 const MS: u64 = 1_000_000;
 
@@ -98,7 +99,7 @@ fn linux(w_max: f64) -> Linux {
         w_max,
         increase: 0.0,
     };
-    Linux { common, ack_ratio: ACK_RATIO_SCALE, counter: WholePackets::default() }
+    Linux { common, ack_ratio: ACK_RATIO_SCALE }
 }
 
 /// T7: W_max 1000: 16 per round trip at 800, 0.2 at 996; 1 at 14.
@@ -124,17 +125,19 @@ fn linux_doubles_for_delayed_acks() {
     let mut bench = Bench::new(&SPEC, Some("linux"), 1000.0);
     near(increase(&mut bench), 100.0);
     let mut law = linux(0.0);
+    let path = PathInfo { now_ns: 0, packet_bytes: 1000, initial_window_packets: 10, seed: 0 };
+    let window = RenoWindow::new(100.0, 100.0, &path);
     law.ack_ratio = 2 * ACK_RATIO_SCALE;
     let ack = |acked_packets| AckSample {
         acked_packets,
         flags: AckSample::CUMULATIVE,
         ..AckSample::default()
     };
-    (0..100).for_each(|_| law.measure(&ack(2), 100.0));
+    (0..100).for_each(|_| law.measure(&ack(2), &window));
     assert_eq!(law.ack_ratio, 32);
-    (0..100).for_each(|_| law.measure(&ack(1), 100.0));
+    (0..100).for_each(|_| law.measure(&ack(1), &window));
     assert_eq!(law.ack_ratio, 31);
-    (0..100).for_each(|_| law.measure(&ack(8), 100.0));
+    (0..100).for_each(|_| law.measure(&ack(8), &window));
     assert_eq!(law.ack_ratio, 128);
 }
 

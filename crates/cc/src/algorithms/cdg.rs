@@ -4,12 +4,13 @@
 //! Where the paper is silent, its authors' FreeBSD module is followed. The profile "linux" has Linux's reading
 //! (`variant = "linux"`); each difference is named at its line.
 
-use super::reno_window::RenoWindow;
-use crate::controller::{Control, Controller};
-use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
+use crate::controller::Controller;
+use crate::event::{AckSample, PathInfo, Resume};
 use crate::random::SplitMix64;
 use crate::registry::Params;
+use crate::reno_window::RenoWindow;
 use crate::round::RoundCounter;
+use crate::window_law::{self, Signal, WindowLaw};
 
 mod gradient;
 mod hystart;
@@ -47,10 +48,16 @@ struct Reduction {
     ends_at_delivered: u64,
 }
 
+impl Reduction {
+    fn is_ended_by(&self, ack: &AckSample) -> bool {
+        ack.prior_delivered_total_bytes >= self.ends_at_delivered
+    }
+}
+
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
     let linux = params.get_choice("variant") == "linux";
-    let window = RenoWindow::new(params, path, linux);
-    Box::new(Cdg {
+    let window = RenoWindow::from_params(params, path).in_whole_packets(linux);
+    let law = Cdg {
         linux,
         scale_ms: params.get("scale") * 1e3,
         beta_delay: params.get("beta_delay"),
@@ -70,8 +77,8 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         reduction: None,
         was_repairing: false,
         hybrid: HybridSlowStart::default(),
-        window: window.with_slow_start(params.get_choice("slow_start")),
-    })
+    };
+    window_law::controller(law, window)
 }
 
 struct Cdg {
@@ -99,12 +106,11 @@ struct Cdg {
     reduction: Option<Reduction>,
     was_repairing: bool,
     hybrid: HybridSlowStart,
-    window: RenoWindow,
 }
 
 impl Cdg {
     /// §3.1, eq. (1)-(3): the gradient to back off from at the end of a round, ms per round; `None` where there is none yet.
-    fn gradient(&mut self) -> Option<f64> {
+    fn gradient(&mut self, slow_start: bool) -> Option<f64> {
         let previous = self.previous.replace(self.rtt)?;
         let raw = self.rtt.since(&previous);
         let mean = self.gradients.add(raw, self.linux);
@@ -124,7 +130,6 @@ impl Cdg {
         }
         self.judge_queue(mean.min_ms, mean.max_ms);
         // §3.4: in slow start the queue builds up too fast for a mean.
-        let slow_start = self.window.in_slow_start();
         [(slow_start, raw.min_ms), (true, mean.min_ms), (slow_start, raw.max_ms)]
             .into_iter()
             .find_map(|(counts, gradient)| (counts && gradient > 0.0).then_some(gradient))
@@ -152,8 +157,8 @@ impl Cdg {
     }
 
     /// The end of a round. Whether the window was reduced.
-    fn finish_round(&mut self, ack: &AckSample) -> bool {
-        let Some(gradient_ms) = self.gradient() else { return false };
+    fn finish_round(&mut self, ack: &AckSample, window: &mut RenoWindow) -> bool {
+        let Some(gradient_ms) = self.gradient(window.in_slow_start()) else { return false };
         self.last_gradient_ms = gradient_ms;
         if gradient_ms <= 0.0 || !self.draws_backoff(gradient_ms) {
             return false;
@@ -174,35 +179,36 @@ impl Cdg {
             // The effect shows in the round after the next.
             self.previous = None;
         }
-        self.shadow = self.shadow.max(self.window.cwnd);
+        self.shadow = self.shadow.max(window.cwnd);
         if holds {
             return false;
         }
-        self.begin_reduction(self.window.fraction(self.beta_delay), ack);
+        let from = window.cwnd;
+        window.reduce(window.fraction(self.beta_delay), ack.now_ns);
+        self.begin_reduction(from, ack, window);
         true
     }
 
-    fn begin_reduction(&mut self, to: f64, ack: &AckSample) {
-        let from = self.window.cwnd;
-        self.window.reduce(to, ack.now_ns);
+    /// The window has been reduced from `from`.
+    fn begin_reduction(&mut self, from: f64, ack: &AckSample, window: &mut RenoWindow) {
         let ends_at_delivered = ack.delivered_total_bytes;
-        let to = self.window.cwnd;
+        let to = window.cwnd;
         self.reduction = Some(Reduction { from, to, delivered: 0.0, ends_at_delivered });
         if self.linux {
-            self.window.cwnd = from.max(to);
+            window.cwnd = from.max(to);
         }
     }
 
     /// Goes on with a reduction. Whether this ACK still belongs to it.
     ///
     /// Linux comes down over a round trip, by proportional rate reduction (RFC 9937 §6); the authors' module at once.
-    fn continue_reduction(&mut self, ack: &AckSample) -> bool {
+    fn continue_reduction(&mut self, ack: &AckSample, window: &mut RenoWindow) -> bool {
         let Some(mut reduction) = self.reduction else { return false };
         let Reduction { from, to, .. } = reduction;
-        if ack.prior_delivered_total_bytes >= reduction.ends_at_delivered {
+        if reduction.is_ended_by(ack) {
             self.reduction = None;
             if self.linux {
-                self.window.set(to);
+                window.set(to);
                 self.complete_reduction(ack);
             }
             return false;
@@ -211,7 +217,7 @@ impl Cdg {
         if self.linux && from > to {
             let delivered = reduction.delivered.min(from);
             let sent = libm::ceil(delivered * to / from);
-            self.window.cwnd = (from - delivered + sent).max(to);
+            window.cwnd = (from - delivered + sent).max(to);
         }
         self.reduction = Some(reduction);
         self.linux
@@ -226,8 +232,7 @@ impl Cdg {
     }
 
     /// §3.2-3.3, eq. (5)-(6): the window after a loss or a mark.
-    fn after_loss(&mut self) -> f64 {
-        let window = &self.window;
+    fn after_loss(&mut self, window: &RenoWindow) -> f64 {
         if let Some(reduction) = self.reduction.take() {
             // The delay has already called for one.
             return reduction.to;
@@ -251,33 +256,29 @@ impl Cdg {
     }
 }
 
-impl Controller for Cdg {
-    fn on_ack(&mut self, ack: &Ack<'_>) {
+impl WindowLaw for Cdg {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
         self.rtt.note(ack, self.linux);
-        if self.window.is_repairing(ack) {
-            self.was_repairing = true;
-            return;
-        }
+    }
+
+    fn repairing(&mut self, _window: &RenoWindow) {
+        self.was_repairing = true;
+    }
+
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
         if std::mem::take(&mut self.was_repairing) {
             self.complete_reduction(ack);
         }
-        if self.continue_reduction(ack) {
-            return;
-        }
-        if self.window.is_marked(ack) {
-            let to = self.after_loss();
-            self.begin_reduction(to, ack);
+        if self.continue_reduction(ack, window) {
             return;
         }
         let limited = ack.has(AckSample::CWND_LIMITED);
-        if self.linux
-            && self.window.in_slow_start()
-            && self.hybrid.ends(ack.now_ns, limited, &self.rtt)
+        if self.linux && window.in_slow_start() && self.hybrid.ends(ack.now_ns, limited, &self.rtt)
         {
-            self.window.ssthresh = self.window.cwnd;
+            window.leave_slow_start();
         }
         if self.rounds.on_ack(ack) && self.rtt.is_known() {
-            let reduced = self.finish_round(ack);
+            let reduced = self.finish_round(ack, window);
             self.rtt = RttRange { delayed: self.rtt.delayed, ..RttRange::default() };
             self.hybrid.begin_round();
             if reduced {
@@ -285,52 +286,49 @@ impl Controller for Cdg {
             }
         }
         if !limited {
-            self.shadow = self.shadow.min(self.window.cwnd);
+            self.shadow = self.shadow.min(window.cwnd);
             return;
         }
-        let before = self.window.cwnd;
-        self.window.grow(ack);
+        let before = window.cwnd;
+        window.grow_as_reno(ack);
         // §3.2: the shadow window grows as Reno would, while there is one.
         if self.shadow > 0.0 || self.linux {
-            self.shadow += self.window.cwnd - before;
+            self.shadow += window.cwnd - before;
         }
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        if loss.starts_episode() {
-            let to = self.after_loss();
-            self.window.reduce_for_loss(to, loss);
+    fn keep(&mut self, signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        if let Signal::Mark(ack) = signal {
+            self.reduction = self.reduction.filter(|reduction| !reduction.is_ended_by(ack));
+        }
+        self.after_loss(window)
+    }
+
+    fn reduced(&mut self, signal: &Signal<'_>, before: f64, window: &mut RenoWindow) {
+        // The shadow window may be above the window.
+        window.set(window.ssthresh);
+        if let Signal::Mark(ack) = signal {
+            self.begin_reduction(before, ack, window);
         }
     }
 
-    fn on_rto(&mut self, timeout: &Timeout) {
-        let to = if timeout.consecutive <= 1 { self.after_loss() } else { self.window.ssthresh };
+    fn timed_out(&mut self, _window: &RenoWindow) {
         self.reduction = None;
-        self.window.collapse(to, timeout);
         self.forget_gradients();
     }
 
-    fn on_spurious_loss(&mut self, _undo: &Undo) {
-        self.window.undo();
-    }
-
-    fn on_resume(&mut self, _resume: &Resume) {
+    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {
         self.forget_gradients();
     }
 
-    fn on_path_change(&mut self, path: &PathInfo) {
-        self.window.on_path_change(path);
+    fn path_changed(&mut self, _path: &PathInfo, _window: &RenoWindow) {
         self.forget_gradients();
         self.hybrid = HybridSlowStart::default();
     }
 
-    fn control(&self) -> Control {
-        self.window.control()
-    }
-
-    fn observe(&self, out: &mut [f64]) {
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
         out.copy_from_slice(&[
-            self.window.ssthresh_bytes(),
+            window.ssthresh_bytes(),
             self.last_gradient_ms,
             f64::from(self.backoffs),
             self.shadow,

@@ -3,11 +3,12 @@
 //!
 //! ACKs in, the sum of both windows out. Equation numbers are the paper's.
 
-use super::reno_part::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoPart, SLOW_START, Turn};
-use crate::controller::{Control, Controller, Field, Needs};
-use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
+use crate::controller::{Controller, Field, Needs};
+use crate::event::{AckSample, PathInfo, Resume};
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START};
 use crate::round::RoundCounter;
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// RTT samples a round needs before its smallest counts: fewer may all be of delayed ACKs.
 const MIN_SAMPLES: u32 = 3;
@@ -92,8 +93,8 @@ pub(crate) static SPEC: Spec = Spec {
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
     let gamma = params.get("gamma");
-    let reno = RenoPart::read(params, path);
-    Box::new(Ctcp {
+    let window = RenoWindow::from_params(params, path);
+    let law = Ctcp {
         alpha: params.get("alpha"),
         k: params.get("k"),
         beta: params.get("beta"),
@@ -101,17 +102,18 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         lambda: if params.get_bool("gamma_tuning") { params.get("lambda") } else { 0.0 },
         gamma_high: gamma,
         activation: params.get("activation"),
-        compound: reno,
         dwnd: 0.0,
         dwnd_before: 0.0,
         gamma,
         step: 0.0,
         base_rtt_ns: u64::MAX,
-        round: Round::starting(reno.cwnd, 0.0),
+        round: Round::starting(window.cwnd, 0.0),
         rounds: RoundCounter::default(),
+        round_ends: false,
         diff: f64::NAN,
         diff_reno: None,
-    })
+    };
+    window_law::controller(law, window)
 }
 
 /// What a round trip has shown so far.
@@ -130,6 +132,7 @@ impl Round {
     }
 }
 
+/// The law of win = cwnd + dwnd, the window of the frame.
 struct Ctcp {
     alpha: f64,
     k: f64,
@@ -139,8 +142,6 @@ struct Ctcp {
     lambda: f64,
     gamma_high: f64,
     activation: f64,
-    /// Its window is win = cwnd + dwnd.
-    compound: RenoPart,
     dwnd: f64,
     dwnd_before: f64,
     gamma: f64,
@@ -149,126 +150,123 @@ struct Ctcp {
     base_rtt_ns: u64,
     round: Round,
     rounds: RoundCounter,
+    round_ends: bool,
     diff: f64,
     /// What Reno's part had in the queue in the last round; taken by the loss that it tunes gamma for.
     diff_reno: Option<f64>,
 }
 
 impl Ctcp {
-    fn restart_round(&mut self) {
-        self.round = Round::starting(self.compound.cwnd, self.dwnd);
+    fn restart_round(&mut self, window: &RenoWindow) {
+        self.round = Round::starting(window.cwnd, self.dwnd);
         self.step = 0.0;
     }
 
     /// Eqs. (4)-(5): once per RTT. The growth is spread over the next round's ACKs.
-    fn end_round(&mut self) {
-        let Round { window, dwnd, min_rtt_ns, samples } = self.round;
-        self.restart_round();
-        if samples < MIN_SAMPLES || self.compound.in_slow_start() {
+    fn end_round(&mut self, window: &mut RenoWindow) {
+        let Round { window: win, dwnd, min_rtt_ns, samples } = self.round;
+        self.restart_round(window);
+        if samples < MIN_SAMPLES || window.in_slow_start() {
             return;
         }
         // diff = (expected - actual) baseRTT: the packets of the last window that wait.
         let waiting = 1.0 - self.base_rtt_ns as f64 / min_rtt_ns as f64;
-        let diff = window * waiting;
+        let diff = win * waiting;
         self.diff = diff;
-        self.diff_reno = Some((window - dwnd) * waiting);
+        self.diff_reno = Some((win - dwnd) * waiting);
         if diff >= self.gamma {
             let given_up = (self.zeta * diff).min(self.dwnd);
             self.dwnd -= given_up;
-            self.compound.lower_to(self.compound.cwnd - given_up);
-        } else if window >= self.activation {
-            let growth = (self.alpha * libm::pow(window, self.k) - 1.0).max(0.0);
-            self.step = growth / self.compound.cwnd;
+            window.lower_to(window.cwnd - given_up);
+        } else if win >= self.activation {
+            let growth = (self.alpha * libm::pow(win, self.k) - 1.0).max(0.0);
+            self.step = growth / window.cwnd;
         }
     }
 
-    /// Eq. (5), third case, and the tuning of gamma.
-    fn reduce(&mut self) {
+    /// Eq. (5), third case, and the tuning of gamma; what is left of `window`.
+    fn after_loss(&mut self, window: f64) -> f64 {
         if let Some(diff_reno) = self.diff_reno.take() {
             let sample = GAMMA_SHARE * diff_reno;
             self.gamma += self.lambda * (sample - self.gamma);
             self.gamma = self.gamma.max(GAMMA_LOW).min(self.gamma_high);
         }
-        self.dwnd_before = self.dwnd;
-        let window = self.compound.cwnd;
         let reno = (window - self.dwnd) / 2.0;
         let kept = (window * (1.0 - self.beta)).max(reno);
-        self.compound.reduce_to(kept);
         // Below the activation window there is no delay-based part; the sum is what the law says all the same.
         self.dwnd = if kept >= self.activation { kept - reno } else { 0.0 };
-        self.restart_round();
+        kept
     }
 }
 
-impl Controller for Ctcp {
-    fn on_ack(&mut self, ack: &Ack<'_>) {
+impl WindowLaw for Ctcp {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
         if ack.rtt_ns > 0 {
             self.base_rtt_ns = self.base_rtt_ns.min(ack.rtt_ns);
         }
-        let round_ends = self.rounds.on_ack(ack);
-        match self.compound.on_ack(ack) {
-            Turn::Repair => return self.restart_round(),
-            Turn::Mark => return self.reduce(),
-            Turn::Open => {}
-        }
-        if round_ends {
-            self.end_round();
+        self.round_ends = self.rounds.on_ack(ack);
+    }
+
+    fn repairing(&mut self, window: &RenoWindow) {
+        self.restart_round(window);
+    }
+
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if self.round_ends {
+            self.end_round(window);
         }
         if ack.rtt_ns > 0 {
             self.round.min_rtt_ns = self.round.min_rtt_ns.min(ack.rtt_ns);
             self.round.samples += 1;
         }
-        if ack.has(AckSample::CWND_LIMITED) {
-            // Eq. (2): cwnd += 1/win per packet.
-            let acked = self.compound.grow_in_slow_start(ack);
-            self.dwnd += self.step * acked;
-            self.compound.grow(acked / self.compound.cwnd + self.step * acked);
-            self.dwnd = self.dwnd.min(self.compound.cwnd);
-        }
+        // Eq. (2): cwnd += 1/win per packet.
+        let acked = window.slow_start(ack);
+        self.dwnd += self.step * acked;
+        window.grow(acked / window.cwnd + self.step * acked);
+        self.dwnd = self.dwnd.min(window.cwnd);
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        if self.compound.on_loss(loss) {
-            self.reduce();
-        }
-    }
-
-    fn on_rto(&mut self, timeout: &Timeout) {
+    fn keep(&mut self, signal: &Signal<'_>, window: &RenoWindow) -> f64 {
         self.dwnd_before = self.dwnd;
-        self.compound.on_rto(timeout);
+        match signal {
+            Signal::Timeout(timeout) => window.half_of_flight(timeout.in_flight_bytes),
+            _ => self.after_loss(window.cwnd),
+        }
+    }
+
+    fn reduced(&mut self, _signal: &Signal<'_>, _before: f64, window: &mut RenoWindow) {
+        self.restart_round(window);
+    }
+
+    fn timed_out(&mut self, window: &RenoWindow) {
         self.dwnd = 0.0;
         // The path may be another one.
         self.gamma = self.gamma_high;
         self.diff_reno = None;
         self.base_rtt_ns = u64::MAX;
-        self.restart_round();
+        self.restart_round(window);
     }
 
-    fn on_spurious_loss(&mut self, _undo: &Undo) {
-        if self.compound.undo() {
+    fn undo(&mut self, window: &mut RenoWindow) {
+        if window.undo() {
             self.dwnd = self.dwnd.max(self.dwnd_before);
-            self.restart_round();
+            self.restart_round(window);
         }
     }
 
-    fn on_resume(&mut self, resume: &Resume) {
-        if self.compound.on_resume(resume) {
+    fn resume(&mut self, resume: &Resume, window: &mut RenoWindow) {
+        if window.on_resume(resume) {
             self.dwnd = 0.0;
         }
-        self.restart_round();
+        self.restart_round(window);
     }
 
-    fn on_path_change(&mut self, path: &PathInfo) {
-        self.compound.on_path_change(path);
+    fn path_changed(&mut self, _path: &PathInfo, _window: &RenoWindow) {
         self.base_rtt_ns = u64::MAX;
     }
 
-    fn control(&self) -> Control {
-        Control::window(self.compound.window_bytes())
-    }
-
-    fn observe(&self, out: &mut [f64]) {
-        out.copy_from_slice(&[self.compound.cwnd - self.dwnd, self.dwnd, self.diff, self.gamma]);
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
+        out.copy_from_slice(&[window.cwnd - self.dwnd, self.dwnd, self.diff, self.gamma]);
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::event::{Ack, Loss, Timeout, Undo};
 
 const MS: u64 = 1_000_000;
 const PACKET: u64 = 1000;

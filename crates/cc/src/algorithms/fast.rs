@@ -3,11 +3,12 @@
 //! ACKs in, a window out. The law is here; `fast_at.rs` adds the choice of alpha.
 
 use super::fast_at::Ladder;
-use super::reno_part::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoPart, SLOW_START, Turn};
-use crate::controller::{Control, Controller, Field, Needs};
-use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
+use crate::controller::{Controller, Field, Needs};
+use crate::event::{AckSample, PathInfo, Resume};
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START};
 use crate::round::RoundCounter;
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// Largest weight of a sample in the average RTT; 3/w is the usual one.
 const MAX_RTT_WEIGHT: f64 = 0.25;
@@ -63,18 +64,43 @@ pub(crate) static SPEC: Spec = Spec {
 };
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
-    Box::new(Fast::new(params, path, params.get("alpha"), None))
+    controller(params, path, params.get("alpha"), None)
 }
 
-pub(super) struct Fast {
+/// FAST beginning with `alpha`, which the `ladder` then changes.
+pub(super) fn controller(
+    params: &Params,
+    path: &PathInfo,
+    alpha: f64,
+    ladder: Option<Ladder>,
+) -> Box<dyn Controller> {
+    let window = RenoWindow::from_params(params, path);
+    let law = Fast {
+        alpha,
+        ladder,
+        gamma: params.get("gamma"),
+        base_rtt_ns: u64::MAX,
+        average_rtt_ns: 0.0,
+        rounds: RoundCounter::default(),
+        round_ends: false,
+        round_window: window.cwnd,
+        round_min_ns: u64::MAX,
+        samples: 0,
+        target: f64::NAN,
+        step: 0.0,
+    };
+    window_law::controller(law, window)
+}
+
+struct Fast {
     alpha: f64,
     /// How alpha follows the rate; `None` = it stays.
     ladder: Option<Ladder>,
     gamma: f64,
-    reno: RenoPart,
     base_rtt_ns: u64,
     average_rtt_ns: f64,
     rounds: RoundCounter,
+    round_ends: bool,
     /// Window before the round began: what was in flight then is acknowledged in it.
     round_window: f64,
     round_min_ns: u64,
@@ -85,136 +111,107 @@ pub(super) struct Fast {
 }
 
 impl Fast {
-    pub(super) fn new(
-        params: &Params,
-        path: &PathInfo,
-        alpha: f64,
-        ladder: Option<Ladder>,
-    ) -> Self {
-        let reno = RenoPart::read(params, path);
-        Self {
-            alpha,
-            ladder,
-            gamma: params.get("gamma"),
-            reno,
-            base_rtt_ns: u64::MAX,
-            average_rtt_ns: 0.0,
-            rounds: RoundCounter::default(),
-            round_window: reno.cwnd,
-            round_min_ns: u64::MAX,
-            samples: 0,
-            target: f64::NAN,
-            step: 0.0,
-        }
-    }
-
-    fn on_rtt(&mut self, rtt_ns: u64) {
+    fn on_rtt(&mut self, rtt_ns: u64, cwnd: f64) {
         self.base_rtt_ns = self.base_rtt_ns.min(rtt_ns);
         self.round_min_ns = self.round_min_ns.min(rtt_ns);
         self.samples += 1;
-        let weight = (3.0 / self.reno.cwnd).min(MAX_RTT_WEIGHT);
+        let weight = (3.0 / cwnd).min(MAX_RTT_WEIGHT);
         if self.average_rtt_ns == 0.0 {
             self.average_rtt_ns = rtt_ns as f64;
         }
         self.average_rtt_ns += weight * (rtt_ns as f64 - self.average_rtt_ns);
     }
 
-    fn restart_round(&mut self) {
-        self.round_window = self.reno.cwnd;
+    fn restart_round(&mut self, window: &RenoWindow) {
+        self.round_window = window.cwnd;
         self.round_min_ns = u64::MAX;
         self.samples = 0;
         self.step = 0.0;
     }
 
-    fn end_round(&mut self) {
-        let (window, min_rtt_ns, samples) = (self.round_window, self.round_min_ns, self.samples);
-        self.restart_round();
+    fn end_round(&mut self, window: &mut RenoWindow) {
+        let (before, min_rtt_ns, samples) = (self.round_window, self.round_min_ns, self.samples);
+        let cwnd = window.cwnd;
+        self.restart_round(window);
         if samples == 0 {
             return;
         }
         if let Some(ladder) = &mut self.ladder {
-            self.alpha = ladder.at(self.reno.cwnd / (self.average_rtt_ns * 1e-9));
+            self.alpha = ladder.at(cwnd / (self.average_rtt_ns * 1e-9));
         }
-        if self.reno.in_slow_start() {
+        if window.in_slow_start() {
             // The smallest RTT of the round: bursts pass, what stands is a queue.
             let waiting = 1.0 - self.base_rtt_ns as f64 / min_rtt_ns as f64;
-            if samples >= MIN_SAMPLES && window * waiting >= self.alpha {
-                self.reno.leave_slow_start();
+            if samples >= MIN_SAMPLES && before * waiting >= self.alpha {
+                window.leave_slow_start();
             }
             return;
         }
-        let cwnd = self.reno.cwnd;
         // Eq. (3): w <- min(2 w, (1 - gamma) w + gamma (baseRTT / RTT w + alpha)), the second w one RTT old.
         let share = self.base_rtt_ns as f64 / self.average_rtt_ns;
-        let next = (1.0 - self.gamma) * cwnd + self.gamma * (share * window + self.alpha);
+        let next = (1.0 - self.gamma) * cwnd + self.gamma * (share * before + self.alpha);
         self.target = next.min(2.0 * cwnd);
         if self.target > cwnd {
             self.step = (self.target - cwnd) / cwnd;
         } else {
-            self.reno.lower_to(self.target);
+            window.lower_to(self.target);
         }
-    }
-
-    fn halve(&mut self) {
-        self.reno.reduce_to(self.reno.cwnd / 2.0);
-        self.restart_round();
     }
 }
 
-impl Controller for Fast {
-    fn on_ack(&mut self, ack: &Ack<'_>) {
-        let round_ends = self.rounds.on_ack(ack);
-        match self.reno.on_ack(ack) {
-            Turn::Repair => return self.restart_round(),
-            Turn::Mark => return self.halve(),
-            Turn::Open => {}
-        }
-        if round_ends {
-            self.end_round();
+impl WindowLaw for Fast {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
+        self.round_ends = self.rounds.on_ack(ack);
+    }
+
+    fn repairing(&mut self, window: &RenoWindow) {
+        self.restart_round(window);
+    }
+
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if self.round_ends {
+            self.end_round(window);
         }
         if ack.rtt_ns > 0 {
-            self.on_rtt(ack.rtt_ns);
+            self.on_rtt(ack.rtt_ns, window.cwnd);
         }
-        if ack.has(AckSample::CWND_LIMITED) {
-            let acked = self.reno.grow_in_slow_start(ack);
-            self.reno.grow(self.step * acked);
-        }
+        let acked = window.slow_start(ack);
+        window.grow(self.step * acked);
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        if self.reno.on_loss(loss) {
-            self.halve();
-        }
-    }
-
-    fn on_rto(&mut self, timeout: &Timeout) {
-        self.reno.on_rto(timeout);
-        self.restart_round();
-    }
-
-    fn on_spurious_loss(&mut self, _undo: &Undo) {
-        if self.reno.undo() {
-            self.restart_round();
+    fn keep(&mut self, signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        match signal {
+            Signal::Timeout(timeout) => window.half_of_flight(timeout.in_flight_bytes),
+            _ => window.cwnd / 2.0,
         }
     }
 
-    fn on_resume(&mut self, resume: &Resume) {
-        self.reno.on_resume(resume);
-        self.restart_round();
+    fn reduced(&mut self, _signal: &Signal<'_>, _before: f64, window: &mut RenoWindow) {
+        self.restart_round(window);
     }
 
-    fn on_path_change(&mut self, path: &PathInfo) {
-        self.reno.on_path_change(path);
+    fn timed_out(&mut self, window: &RenoWindow) {
+        self.restart_round(window);
+    }
+
+    fn undo(&mut self, window: &mut RenoWindow) {
+        if window.undo() {
+            self.restart_round(window);
+        }
+    }
+
+    fn resume(&mut self, resume: &Resume, window: &mut RenoWindow) {
+        window.on_resume(resume);
+        self.restart_round(window);
+    }
+
+    fn path_changed(&mut self, _path: &PathInfo, window: &RenoWindow) {
         self.base_rtt_ns = u64::MAX;
         self.average_rtt_ns = 0.0;
-        self.restart_round();
+        self.restart_round(window);
     }
 
-    fn control(&self) -> Control {
-        Control::window(self.reno.window_bytes())
-    }
-
-    fn observe(&self, out: &mut [f64]) {
+    fn observe(&self, _window: &RenoWindow, out: &mut [f64]) {
         let ms = |ns: f64, known: bool| if known { ns * 1e-6 } else { f64::NAN };
         out.copy_from_slice(&[
             self.alpha,

@@ -3,11 +3,11 @@
 //! The equation is in `fast.rs`. A flow of a slow link keeps few packets in its queue, one of a fast link many; both then see a
 //! queueing delay of some milliseconds.
 
-use super::fast::{FIELDS, Fast, GAMMA};
-use super::reno_part::{INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START};
+use super::fast::{self, FIELDS, GAMMA};
 use crate::controller::{Controller, Needs};
 use crate::event::PathInfo;
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -56,7 +56,7 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         down: ["down_low", "down_middle"].map(|name| params.get(name)),
         rung: 0,
     };
-    Box::new(Fast::new(params, path, ladder.alphas[0], Some(ladder)))
+    fast::controller(params, path, ladder.alphas[0], Some(ladder))
 }
 
 /// Alpha as a function of the rate, with hysteresis.

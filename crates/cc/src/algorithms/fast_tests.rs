@@ -1,5 +1,6 @@
 use super::*;
 use crate::algorithms::fast_at;
+use crate::event::{Ack, Loss, Timeout, Undo};
 
 const MS: u64 = 1_000_000;
 const PACKET: u64 = 1000;

@@ -1,10 +1,11 @@
 //! HighSpeed TCP (RFC 3649): AIMD whose increase a(w) and decrease b(w) depend on the window, so that its mean window follows
 //! a straight line between two points of the log-log response function; Reno up to `low_window`. Linux calls it `highspeed`.
 
-use super::loss_based::{self, INITIAL_SSTHRESH, INITIAL_WINDOW, Law, SLOW_START, SSTHRESH};
 use crate::controller::{Controller, Field, Needs};
-use crate::event::PathInfo;
+use crate::event::{AckSample, PathInfo};
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -74,12 +75,12 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         high_p: params.get("high_p"),
         high_decrease: params.get("high_decrease"),
     };
+    let window = RenoWindow::from_params(params, path);
     match params.get_choice("increase") {
-        "table" => loss_based::controller(Table { row: 0, credit: 0.0 }, params, path),
+        "table" => window_law::controller(Table { row: 0, credit: 0.0 }, window),
         choice => {
             let rounded = choice == "rounded";
-            let law = Hstcp { response, rounded, at: 0.0, a: 1.0, b: 0.5 };
-            loss_based::controller(law, params, path)
+            window_law::controller(Hstcp { response, rounded, at: 0.0, a: 1.0, b: 0.5 }, window)
         }
     }
 }
@@ -116,7 +117,6 @@ impl Response {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
 struct Hstcp {
     response: Response,
     rounded: bool,
@@ -148,21 +148,27 @@ impl Hstcp {
     }
 }
 
-impl Law for Hstcp {
-    fn gain(&mut self, window: f64, acked: f64, _now_ns: u64) -> f64 {
-        self.look_up(window);
-        // RFC 3649 §4: w <- w + a(w)/w.
-        self.a * acked / window
+impl WindowLaw for Hstcp {
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if !ack.has(AckSample::CUMULATIVE) {
+            return;
+        }
+        let acked = window.slow_start(ack);
+        if acked > 0.0 {
+            self.look_up(window.cwnd);
+            // RFC 3649 §4: w <- w + a(w)/w.
+            window.grow(self.a * acked / window.cwnd);
+        }
     }
 
-    fn keep(&mut self, window: f64, _now_ns: u64) -> f64 {
-        self.look_up(window);
+    fn keep(&mut self, _signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        self.look_up(window.cwnd);
         // RFC 3649 §4: w <- (1 - b(w)) w.
-        window - self.b * window
+        window.cwnd - self.b * window.cwnd
     }
 
-    fn observe(&self, out: &mut [f64]) {
-        out.copy_from_slice(&[self.a, self.b]);
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
+        out.copy_from_slice(&[window.ssthresh_bytes(), self.a, self.b]);
     }
 }
 
@@ -177,7 +183,6 @@ const ROWS: [u32; 72] = [
 ];
 
 /// HighSpeed TCP as Linux has it.
-#[derive(Clone, Copy, Debug)]
 struct Table {
     /// Row of the table, moved only by ACKs in congestion avoidance: the first loss after slow start is cut as at row 0.
     row: usize,
@@ -196,30 +201,36 @@ impl Table {
     }
 }
 
-impl Law for Table {
-    fn gain(&mut self, window: f64, _acked: f64, _now_ns: u64) -> f64 {
-        while self.row + 1 < ROWS.len() && window > f64::from(ROWS[self.row]) {
+impl WindowLaw for Table {
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if !ack.has(AckSample::CUMULATIVE) {
+            return;
+        }
+        if window.slow_start(ack) == 0.0 {
+            return;
+        }
+        let cwnd = window.cwnd;
+        while self.row + 1 < ROWS.len() && cwnd > f64::from(ROWS[self.row]) {
             self.row += 1;
         }
-        while self.row > 0 && window <= f64::from(ROWS[self.row - 1]) {
+        while self.row > 0 && cwnd <= f64::from(ROWS[self.row - 1]) {
             self.row -= 1;
         }
         // Once per ACK, however much it acknowledges: a receiver that delays ACKs halves the growth.
         self.credit += self.a();
-        if self.credit < window {
-            return 0.0;
+        if self.credit >= cwnd {
+            self.credit -= cwnd;
+            window.grow(1.0);
         }
-        self.credit -= window;
-        1.0
     }
 
-    fn keep(&mut self, window: f64, _now_ns: u64) -> f64 {
+    fn keep(&mut self, _signal: &Signal<'_>, window: &RenoWindow) -> f64 {
         self.credit = 0.0;
-        window - libm::floor(window * self.b())
+        window.cwnd - libm::floor(window.cwnd * self.b())
     }
 
-    fn observe(&self, out: &mut [f64]) {
-        out.copy_from_slice(&[self.a(), self.b()]);
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
+        out.copy_from_slice(&[window.ssthresh_bytes(), self.a(), self.b()]);
     }
 }
 

@@ -1,5 +1,5 @@
-use super::super::loss_based::tests::{Bench, GROW};
 use super::{ROWS, Response, SPEC, Table};
+use crate::window_law::tests::{Bench, GROW};
 
 const RFC: Response = Response {
     low_window: 38.0,

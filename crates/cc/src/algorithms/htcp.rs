@@ -1,12 +1,12 @@
 //! H-TCP (Leith and Shorten 2004): the increase grows with the time since the last congestion event, and the decrease empties
 //! the queue and no more, by the ratio of the smallest and the largest round-trip time.
 
-use super::loss_based::{
-    self, INITIAL_SSTHRESH, INITIAL_WINDOW, Law, SLOW_START, SSTHRESH, jiffies,
-};
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo};
+use crate::jiffies;
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// Relative change of throughput from which the path is taken for another one, Delta_B.
 const DELTA_B: f64 = 0.2;
@@ -79,17 +79,21 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         beta_max: params.get("beta_max"),
         rtt_scaling: params.get_bool("rtt_scaling"),
         bandwidth_switch: params.get_bool("bandwidth_switch"),
-        alpha: 1.0,
-        beta: params.get("beta_min"),
-        event: clock.at(path.now_ns),
+        backoff: Backoff {
+            event: clock.at(path.now_ns),
+            alpha: 1.0,
+            beta: params.get("beta_min"),
+            settled: false,
+            rtt_max: 0.0,
+            last_most: 0.0,
+        },
+        before: None,
         rtt_min: 0.0,
-        rtt_max: 0.0,
-        settled: false,
         throughput: Throughput { since: clock.at(path.now_ns), ..Throughput::default() },
         last_acked: 1.0,
         counter: 0.0,
     };
-    loss_based::controller(law, params, path)
+    window_law::controller(law, RenoWindow::from_params(params, path).in_whole_packets(clock.linux))
 }
 
 /// Times in ticks: nanoseconds, or Linux's jiffies.
@@ -121,11 +125,23 @@ struct Throughput {
     since: f64,
     smoothed: f64,
     most: f64,
-    /// The most of the epoch before.
+}
+
+/// What a congestion event changes, and an undo restores.
+#[derive(Clone, Copy, Debug)]
+struct Backoff {
+    /// When it was.
+    event: f64,
+    alpha: f64,
+    beta: f64,
+    /// Linux: an event since the throughput last changed.
+    settled: bool,
+    /// Largest round-trip time, fading; 0 = unknown.
+    rtt_max: f64,
+    /// Most throughput of the epoch before it.
     last_most: f64,
 }
 
-#[derive(Clone, Copy, Debug)]
 struct Htcp {
     clock: Clock,
     delta_l: f64,
@@ -133,15 +149,10 @@ struct Htcp {
     beta_max: f64,
     rtt_scaling: bool,
     bandwidth_switch: bool,
-    alpha: f64,
-    beta: f64,
-    /// Last congestion event.
-    event: f64,
-    /// Round-trip times; 0 = unknown.
+    backoff: Backoff,
+    before: Option<Backoff>,
+    /// Smallest round-trip time; 0 = unknown.
     rtt_min: f64,
-    rtt_max: f64,
-    /// Linux: an event since the throughput last changed.
-    settled: bool,
     throughput: Throughput,
     /// Linux: packets of the latest ACK, and those that the window has not grown for.
     last_acked: f64,
@@ -154,12 +165,15 @@ impl Htcp {
             self.rtt_min = rtt;
         }
         if in_order {
-            self.rtt_max = self.rtt_max.max(self.rtt_min);
+            self.backoff.rtt_max = self.backoff.rtt_max.max(self.rtt_min);
             // Linux takes a rise of more than 20 ms at once for an outlier.
-            let limit =
-                if self.clock.linux { self.rtt_max + LINUX_RTT_RISE } else { f64::INFINITY };
+            let limit = if self.clock.linux {
+                self.backoff.rtt_max + LINUX_RTT_RISE
+            } else {
+                f64::INFINITY
+            };
             if rtt <= limit {
-                self.rtt_max = self.rtt_max.max(rtt);
+                self.backoff.rtt_max = self.backoff.rtt_max.max(rtt);
             }
         }
     }
@@ -169,12 +183,12 @@ impl Htcp {
         let t = &mut self.throughput;
         t.packets += acked;
         let over = now - t.since;
-        let whole = libm::floor(self.alpha).max(1.0);
+        let whole = libm::floor(self.backoff.alpha).max(1.0);
         if t.packets < window - whole || self.rtt_min == 0.0 || over < self.rtt_min {
             return;
         }
         let rate = t.packets / over;
-        if libm::floor((now - self.event) / self.rtt_min) <= SETTLING_ROUNDS {
+        if libm::floor((now - self.backoff.event) / self.rtt_min) <= SETTLING_ROUNDS {
             t.smoothed = rate;
             t.most = rate;
         } else {
@@ -186,31 +200,31 @@ impl Htcp {
 
     /// Adaptive backoff: beta = RTTmin / RTTmax, within its limits.
     fn update_beta(&mut self) {
-        let Throughput { most, last_most, .. } = self.throughput;
-        self.throughput.last_most = most;
-        self.beta = self.beta_min;
+        let most = self.throughput.most;
+        let last_most = std::mem::replace(&mut self.backoff.last_most, most);
+        self.backoff.beta = self.beta_min;
         let first = last_most == 0.0 && !self.clock.linux;
         let changed = (most - last_most).abs() > DELTA_B * last_most;
         if self.bandwidth_switch && (first || changed) {
-            self.settled = false;
+            self.backoff.settled = false;
             return;
         }
-        if self.clock.linux && !(self.settled && self.rtt_min > LINUX_LEAST_RTT) {
+        if self.clock.linux && !(self.backoff.settled && self.rtt_min > LINUX_LEAST_RTT) {
             // Linux waits for one more event after a change, and wants more than 10 ms.
-            self.settled = true;
+            self.backoff.settled = true;
             return;
         }
-        if self.rtt_max > 0.0 {
-            let ratio = self.rtt_min / self.rtt_max;
+        if self.backoff.rtt_max > 0.0 {
+            let ratio = self.rtt_min / self.backoff.rtt_max;
             let ratio = if self.clock.linux { libm::floor(128.0 * ratio) / 128.0 } else { ratio };
-            self.beta = ratio.max(self.beta_min).min(self.beta_max);
+            self.backoff.beta = ratio.max(self.beta_min).min(self.beta_max);
         }
     }
 
     /// alpha = 2 (1 - beta) alpha(Delta), which keeps the mean window of Reno's 1 at any beta.
     fn update_alpha(&mut self, now: f64) {
         let hz = self.clock.hz();
-        let past = now - self.event - self.delta_l * hz;
+        let past = now - self.backoff.event - self.delta_l * hz;
         let mut factor = 1.0;
         if past > 0.0 && self.clock.linux {
             let half = libm::floor(past / 2.0);
@@ -226,12 +240,12 @@ impl Htcp {
             let scale = floor(unit * hz / (10.0 * self.rtt_min)).max(0.5 * unit).min(10.0 * unit);
             factor = floor(unit * factor / scale).max(1.0);
         }
-        self.alpha = 2.0 * (1.0 - self.beta) * factor;
+        self.backoff.alpha = 2.0 * (1.0 - self.backoff.beta) * factor;
     }
 }
 
-impl Law for Htcp {
-    fn measure(&mut self, ack: &AckSample, window: f64) {
+impl WindowLaw for Htcp {
+    fn measure(&mut self, ack: &AckSample, window: &RenoWindow) {
         let in_recovery = ack.has(AckSample::IN_RECOVERY);
         let in_order = ack.has(AckSample::CUMULATIVE) && !in_recovery;
         let acked = f64::from(ack.acked_packets);
@@ -246,60 +260,68 @@ impl Law for Htcp {
             self.throughput.packets = 0.0;
             self.throughput.since = now;
         } else {
-            self.measure_throughput(now, acked, window);
+            self.measure_throughput(now, acked, window.cwnd);
         }
     }
 
-    fn gain(&mut self, window: f64, acked: f64, now_ns: u64) -> f64 {
-        let now = self.clock.at(now_ns);
-        if !self.clock.linux {
-            self.update_alpha(now);
-            return self.alpha * acked / window;
-        }
-        // Linux: the ACK that completes a packet's worth does not count for the next, and alpha is renewed only then.
-        if libm::floor(self.counter * self.alpha) < window {
-            self.counter += self.last_acked;
-            return 0.0;
-        }
-        self.counter = 0.0;
-        self.update_alpha(now);
-        1.0
-    }
-
-    fn keep(&mut self, window: f64, now_ns: u64) -> f64 {
-        let now = self.clock.at(now_ns);
-        self.update_beta();
-        self.update_alpha(now);
-        self.rtt_max = self.rtt_min + RTT_MAX_MEMORY * (self.rtt_max - self.rtt_min).max(0.0);
-        self.event = now;
-        self.counter = 0.0;
-        let kept = self.beta * window;
-        if self.clock.linux { libm::floor(kept) } else { kept }
-    }
-
-    fn recovered(&mut self, now_ns: u64) -> Option<f64> {
+    fn repaired(&mut self, ack: &AckSample, _window: &mut RenoWindow) {
         if self.clock.linux {
             // Linux counts Delta from the end of the repair.
-            self.event = self.clock.at(now_ns);
+            self.backoff.event = self.clock.at(ack.now_ns);
         }
-        None
     }
 
-    fn undo(&mut self, before: &Self) {
-        self.event = before.event;
-        self.rtt_max = self.rtt_max.max(before.rtt_max);
-        self.throughput.last_most = before.throughput.last_most;
-        (self.alpha, self.beta, self.settled) = (before.alpha, before.beta, before.settled);
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if !ack.has(AckSample::CUMULATIVE) {
+            return;
+        }
+        let acked = window.slow_start(ack);
+        if acked == 0.0 {
+            return;
+        }
+        let now = self.clock.at(ack.now_ns);
+        if !self.clock.linux {
+            self.update_alpha(now);
+            window.grow(self.backoff.alpha * acked / window.cwnd);
+        } else if libm::floor(self.counter * self.backoff.alpha) < window.cwnd {
+            self.counter += self.last_acked;
+        } else {
+            // The ACK that completes a packet's worth does not count for the next, and alpha is renewed only then.
+            self.counter = 0.0;
+            self.update_alpha(now);
+            window.grow(1.0);
+        }
     }
 
-    fn path_changed(&mut self, _path: &PathInfo) {
-        (self.rtt_min, self.rtt_max) = (0.0, 0.0);
+    fn keep(&mut self, signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        self.before = Some(self.backoff);
+        let now = self.clock.at(signal.now_ns());
+        self.update_beta();
+        self.update_alpha(now);
+        self.backoff.rtt_max =
+            self.rtt_min + RTT_MAX_MEMORY * (self.backoff.rtt_max - self.rtt_min).max(0.0);
+        self.backoff.event = now;
+        self.counter = 0.0;
+        window.fraction(self.backoff.beta)
     }
 
-    fn observe(&self, out: &mut [f64]) {
-        let rtt_max_ms =
-            if self.rtt_max > 0.0 { 1e3 * self.rtt_max / self.clock.hz() } else { f64::NAN };
-        out.copy_from_slice(&[self.alpha, self.beta, rtt_max_ms]);
+    fn undo(&mut self, window: &mut RenoWindow) {
+        if window.undo()
+            && let Some(before) = self.before.take()
+        {
+            let rtt_max = self.backoff.rtt_max.max(before.rtt_max);
+            self.backoff = Backoff { rtt_max, ..before };
+        }
+    }
+
+    fn path_changed(&mut self, _path: &PathInfo, _window: &RenoWindow) {
+        (self.rtt_min, self.backoff.rtt_max) = (0.0, 0.0);
+    }
+
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
+        let Backoff { alpha, beta, rtt_max, .. } = self.backoff;
+        let rtt_max_ms = if rtt_max > 0.0 { 1e3 * rtt_max / self.clock.hz() } else { f64::NAN };
+        out.copy_from_slice(&[window.ssthresh_bytes(), alpha, beta, rtt_max_ms]);
     }
 }
 

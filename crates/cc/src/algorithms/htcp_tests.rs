@@ -1,5 +1,5 @@
-use super::super::loss_based::tests::{Bench, GROW, near};
 use super::SPEC;
+use crate::window_law::tests::{Bench, GROW, near};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;

@@ -3,12 +3,12 @@
 //! Once per round trip, from the mean RTT of that round. The profile "linux" counts as Linux does (`variant = "linux"`); each
 //! difference is named at its line.
 
-use super::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START};
-use super::{MAX_WINDOW_PACKETS, clamp};
-use crate::controller::{Control, Controller, Field, Needs};
-use crate::event::{Ack, AckSample, Loss, PathInfo, Timeout, Undo};
+use crate::controller::{Controller, Field, Needs};
+use crate::event::{AckSample, PathInfo, Resume};
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::round_rtt::RoundRtt;
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -92,7 +92,7 @@ pub(crate) static SPEC: Spec = Spec {
         values: &[("variant", 1.0), ("alpha_min", 38.0 / 128.0)],
     }],
     fields: &[
-        Field { name: "ssthresh_bytes", unit: "bytes", doc: "slow-start threshold" },
+        SSTHRESH,
         Field { name: "alpha", unit: "packets", doc: "increase per round trip, alpha" },
         Field { name: "beta", unit: "1", doc: "fraction removed at a loss, beta" },
         Field { name: "delay", unit: "ms", doc: "mean queueing delay of the last round, d_a" },
@@ -145,8 +145,7 @@ impl Curves {
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
     let linux = params.get_choice("variant") == "linux";
-    let window = RenoWindow::new(params, path, linux);
-    Box::new(Illinois {
+    let law = Illinois {
         curves: Curves {
             alpha_min: params.get("alpha_min"),
             alpha_max: params.get("alpha_max"),
@@ -167,8 +166,8 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         delay_ns: None,
         max_rtt_ns: 0,
         rtts: RoundRtt::default(),
-        window: window.with_slow_start(params.get_choice("slow_start")),
-    })
+    };
+    window_law::controller(law, RenoWindow::from_params(params, path).in_whole_packets(linux))
 }
 
 struct Illinois {
@@ -187,7 +186,6 @@ struct Illinois {
     delay_ns: Option<u64>,
     max_rtt_ns: u64,
     rtts: RoundRtt,
-    window: RenoWindow,
 }
 
 impl Illinois {
@@ -197,8 +195,8 @@ impl Illinois {
     }
 
     /// §3.2: alpha and beta at the end of a round with mean queueing delay `da`.
-    fn update(&mut self, da: f64, dm: f64) {
-        if self.window.cwnd < self.window_threshold {
+    fn update(&mut self, da: f64, dm: f64, cwnd: f64) {
+        if cwnd < self.window_threshold {
             (self.alpha, self.beta) = (ALPHA_RENO, self.curves.beta_max);
             return;
         }
@@ -227,88 +225,65 @@ impl Illinois {
     }
 
     /// w += alpha / w per packet acknowledged.
-    fn avoid(&mut self, acked: f64) {
-        let cwnd = self.window.cwnd;
+    fn avoid(&mut self, acked: f64, window: &mut RenoWindow) {
+        let cwnd = window.cwnd;
         if !self.linux {
-            self.window.cwnd = clamp(cwnd + self.alpha * acked / cwnd, MAX_WINDOW_PACKETS);
+            window.grow(self.alpha * acked / cwnd);
             return;
         }
         self.credit += acked;
         let due = (self.credit * self.alpha).floor();
         if due >= cwnd {
-            self.window.cwnd = clamp(cwnd + (due / cwnd).floor(), MAX_WINDOW_PACKETS);
+            window.grow((due / cwnd).floor());
             // What is left over is lost.
             self.credit = 0.0;
         }
     }
-
-    /// §3.2, W <- (1 - beta) W.
-    fn reduced(&self) -> f64 {
-        let cwnd = self.window.cwnd;
-        cwnd - self.window.rounded(cwnd * self.beta)
-    }
 }
 
-impl Controller for Illinois {
-    fn on_ack(&mut self, ack: &Ack<'_>) {
+impl WindowLaw for Illinois {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
         self.rtts.note(ack);
         self.max_rtt_ns = self.max_rtt_ns.max(ack.rtt_ns);
-        if self.window.is_repairing(ack) {
-            return;
-        }
-        if self.window.is_marked(ack) {
-            self.credit = 0.0;
-            self.window.reduce(self.reduced(), ack.now_ns);
-            return;
-        }
+    }
+
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
         if let Some(round) = self.rtts.finish(ack)
             && round.samples > 0
             && let Some(base_ns) = self.rtts.base_ns()
         {
             let delay_ns = round.mean_ns().saturating_sub(base_ns);
             self.delay_ns = Some(delay_ns);
-            self.update(delay_ns as f64, self.max_delay_ns() as f64);
+            self.update(delay_ns as f64, self.max_delay_ns() as f64, window.cwnd);
         }
-        if ack.has(AckSample::CWND_LIMITED) {
-            let acked = self.window.slow_start(ack);
-            if acked > 0.0 {
-                self.avoid(acked);
-            }
+        let acked = window.slow_start(ack);
+        if acked > 0.0 {
+            self.avoid(acked, window);
         }
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        if loss.starts_episode() {
-            self.credit = 0.0;
-            self.window.reduce_for_loss(self.reduced(), loss);
-        }
-    }
-
-    fn on_rto(&mut self, timeout: &Timeout) {
+    /// §3.2, W <- (1 - beta) W.
+    fn keep(&mut self, _signal: &Signal<'_>, window: &RenoWindow) -> f64 {
         self.credit = 0.0;
-        self.window.collapse(self.reduced(), timeout);
+        window.cwnd - window.fraction(self.beta)
+    }
+
+    fn timed_out(&mut self, _window: &RenoWindow) {
         (self.alpha, self.beta) = (ALPHA_RENO, self.curves.beta_max);
         (self.was_queueing, self.low_rounds) = (false, 0);
         self.rtts.discard();
     }
 
-    fn on_spurious_loss(&mut self, _undo: &Undo) {
-        self.window.undo();
-    }
+    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {}
 
-    fn on_path_change(&mut self, path: &PathInfo) {
-        self.window.on_path_change(path);
+    fn path_changed(&mut self, _path: &PathInfo, _window: &RenoWindow) {
         self.rtts.forget_base();
         self.max_rtt_ns = 0;
     }
 
-    fn control(&self) -> Control {
-        self.window.control()
-    }
-
-    fn observe(&self, out: &mut [f64]) {
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
         out.copy_from_slice(&[
-            self.window.ssthresh_bytes(),
+            window.ssthresh_bytes(),
             self.alpha,
             self.beta,
             self.delay_ns.map_or(f64::NAN, |ns| ns as f64 * 1e-6),

@@ -2,11 +2,11 @@
 //!
 //! ACKs in, a window out. Section numbers are the RFC's. `ledbat_plus_plus.rs` shares the delay estimate.
 
-use super::reno_part::{RenoPart, Turn};
-use crate::controller::{Control, Controller, Field, Needs};
-use crate::event::{Ack, Loss, PathInfo, Timeout, Undo};
+use crate::controller::{Controller, Field, Needs};
+use crate::event::{AckSample, PathInfo, Resume};
 use crate::registry::{Param, Params, Spec};
-use crate::slow_start::SlowStartKind;
+use crate::reno_window::RenoWindow;
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// §2.4.2 BASE_HISTORY: minutes over which the smallest delay counts as the base delay.
 const BASE_MINUTES: usize = 10;
@@ -44,15 +44,17 @@ pub(crate) static SPEC: Spec = Spec {
 };
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
-    let window = params.get("initial_window");
-    Box::new(Ledbat {
+    let law = Ledbat {
         target_ns: params.get_ns("target") as f64,
         gain: params.get("gain"),
         allowed_increase: params.get("allowed_increase"),
-        // RFC 6817 has no slow start.
-        reno: RenoPart::new(window, MIN_WINDOW_PACKETS, SlowStartKind::Standard, path),
         delays: DelayHistory::new(path.now_ns),
-    })
+    };
+    // RFC 6817 has no slow start.
+    window_law::controller(
+        law,
+        RenoWindow::new(params.get("initial_window"), MIN_WINDOW_PACKETS, path),
+    )
 }
 
 /// Base and current delay (§2.4.2, §3.1).
@@ -105,68 +107,49 @@ struct Ledbat {
     target_ns: f64,
     gain: f64,
     allowed_increase: f64,
-    reno: RenoPart,
     delays: DelayHistory,
 }
 
-impl Ledbat {
-    fn halve(&mut self) {
-        self.reno.reduce_to(self.reno.cwnd / 2.0);
-    }
-}
-
-impl Controller for Ledbat {
-    fn on_ack(&mut self, ack: &Ack<'_>) {
+impl WindowLaw for Ledbat {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
         // Deviation: where the host knows no one-way delay the RTT stands for it, and a queue on the way back counts too.
         let delay_ns = if ack.one_way_delay_ns > 0 { ack.one_way_delay_ns } else { ack.rtt_ns };
         if delay_ns > 0 {
             self.delays.add(ack.now_ns, delay_ns);
         }
-        match self.reno.on_ack(ack) {
-            Turn::Repair => return,
-            Turn::Mark => return self.halve(),
-            Turn::Open => {}
-        }
+    }
+
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
         let Some(queueing_ns) = self.delays.queueing_ns() else { return };
         // §2.4.2: off_target from 1 at no queueing delay downwards.
         let off_target = (self.target_ns - queueing_ns) / self.target_ns;
-        let cwnd = self.reno.cwnd;
+        let cwnd = window.cwnd;
         let acked = f64::from(ack.acked_packets).min(cwnd);
         let step = self.gain * off_target * acked / cwnd;
         if step < 0.0 {
             // At most half a window per round trip, for delays far above the target.
-            self.reno.lower_to(cwnd + step.max(-0.5 * acked));
+            window.lower_to(cwnd + step.max(-0.5 * acked));
         } else {
-            let in_flight = ack.prior_in_flight_bytes as f64 / self.reno.packet_bytes;
+            let in_flight = ack.prior_in_flight_bytes as f64 / window.packet_bytes;
             let room = in_flight + self.allowed_increase - cwnd;
-            self.reno.grow(step.min(room.max(0.0)));
+            window.grow(step.min(room.max(0.0)));
         }
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        if self.reno.on_loss(loss) {
-            self.halve();
+    fn keep(&mut self, signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        match signal {
+            Signal::Timeout(timeout) => window.half_of_flight(timeout.in_flight_bytes),
+            _ => window.cwnd / 2.0,
         }
     }
 
-    fn on_rto(&mut self, timeout: &Timeout) {
-        self.reno.on_rto(timeout);
-    }
+    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {}
 
-    fn on_spurious_loss(&mut self, _undo: &Undo) {
-        self.reno.undo();
-    }
-
-    fn on_path_change(&mut self, path: &PathInfo) {
-        self.reno.on_path_change(path);
+    fn path_changed(&mut self, path: &PathInfo, _window: &RenoWindow) {
         self.delays = DelayHistory::new(path.now_ns);
     }
 
-    fn control(&self) -> Control {
-        Control::window(self.reno.window_bytes())
-    }
-
-    fn observe(&self, out: &mut [f64]) {
+    fn observe(&self, _window: &RenoWindow, out: &mut [f64]) {
         out.copy_from_slice(&[
             self.delays.base_ns().map_or(f64::NAN, |ns| ns as f64 * 1e-6),
             self.delays.queueing_ns().map_or(f64::NAN, |ns| ns * 1e-6),

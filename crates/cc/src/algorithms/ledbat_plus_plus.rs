@@ -4,11 +4,11 @@
 //! ACKs in, a window out. Section numbers are those of revision 06.
 
 use super::ledbat::DelayHistory;
-use super::reno_part::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoPart, Turn};
-use crate::controller::{Control, Controller, Field, Needs};
-use crate::event::{Ack, AckSample, Loss, PathInfo, Timeout, Undo};
+use crate::controller::{Controller, Field, Needs};
+use crate::event::{AckSample, PathInfo, Resume};
 use crate::registry::{Param, Params, Spec};
-use crate::slow_start::SlowStartKind;
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow};
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// GAIN is at least one over this.
 const MAX_GAIN_DIVISOR: f64 = 16.0;
@@ -50,14 +50,14 @@ pub(crate) static SPEC: Spec = Spec {
 };
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
-    let (window, ssthresh) = (params.get("initial_window"), params.get("initial_ssthresh"));
-    Box::new(LedbatPlusPlus {
+    let (packets, ssthresh) = (params.get("initial_window"), params.get("initial_ssthresh"));
+    let law = LedbatPlusPlus {
         target_ns: params.get_ns("target") as f64,
         slowdown_spacing: params.get("slowdown_spacing") as u64,
-        reno: RenoPart::new(window, ssthresh, SlowStartKind::Standard, path),
         delays: DelayHistory::new(path.now_ns),
         phase: Phase::SlowStart,
-    })
+    };
+    window_law::controller(law, RenoWindow::new(packets, ssthresh, path))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,6 @@ enum Phase {
 struct LedbatPlusPlus {
     target_ns: f64,
     slowdown_spacing: u64,
-    reno: RenoPart,
     delays: DelayHistory,
     phase: Phase,
 }
@@ -93,43 +92,43 @@ impl LedbatPlusPlus {
     }
 
     /// §4.3, §4.4: slow start at GAIN, to ssthresh.
-    fn ramp(&mut self, acked: f64) {
-        let room = (self.reno.ssthresh - self.reno.cwnd).max(0.0);
-        self.reno.grow((self.gain() * acked).min(room));
+    fn ramp(&self, acked: f64, window: &mut RenoWindow) {
+        let room = (window.ssthresh - window.cwnd).max(0.0);
+        window.grow((self.gain() * acked).min(room));
     }
 
     /// §4.2, per packet acknowledged: GAIN per round trip below the target, W (delay/TARGET - 1) less above it.
-    fn avoid(&mut self, acked: f64, queueing_ns: f64, limited: bool) {
-        let cwnd = self.reno.cwnd;
+    fn avoid(&self, acked: f64, queueing_ns: f64, limited: bool, window: &mut RenoWindow) {
+        let cwnd = window.cwnd;
         let excess = queueing_ns / self.target_ns - 1.0;
         let per_rtt =
             if excess < 0.0 { self.gain() } else { self.gain() - DECREASE * cwnd * excess };
         let step = per_rtt.max(-cwnd / 2.0) * acked / cwnd;
         if step < 0.0 {
-            self.reno.lower_to(cwnd + step);
+            window.lower_to(cwnd + step);
         } else if limited {
-            self.reno.grow(step);
+            window.grow(step);
         }
     }
 
-    /// What comes next, at `now_ns` and with round trips of `rtt_ns`.
-    fn change_phase(&mut self, now_ns: u64, rtt_ns: u64, queueing_ns: f64) {
+    /// What comes next.
+    fn change_phase(&mut self, ack: &AckSample, queueing_ns: f64, window: &mut RenoWindow) {
+        let (now_ns, rtt_ns) = (ack.now_ns, ack.srtt_ns);
         let later = |rounds: u64, ns: u64| now_ns.saturating_add(ns.saturating_mul(rounds));
         self.phase = match self.phase {
             Phase::SlowStart
-                if !self.reno.in_slow_start()
-                    || queueing_ns > SLOW_START_SHARE * self.target_ns =>
+                if !window.in_slow_start() || queueing_ns > SLOW_START_SHARE * self.target_ns =>
             {
-                self.reno.leave_slow_start();
+                window.leave_slow_start();
                 Phase::Steady { slowdown_ns: later(SLOWDOWN_ROUNDS, rtt_ns) }
             }
             Phase::Steady { slowdown_ns } if now_ns >= slowdown_ns => {
-                self.reno.ssthresh = self.reno.cwnd;
-                self.reno.cwnd = self.reno.cwnd.min(SLOWDOWN_PACKETS);
+                window.ssthresh = window.cwnd;
+                window.cwnd = window.cwnd.min(SLOWDOWN_PACKETS);
                 Phase::Frozen { since_ns: now_ns, ramp_ns: later(SLOWDOWN_ROUNDS, rtt_ns) }
             }
             Phase::Frozen { since_ns, ramp_ns } if now_ns >= ramp_ns => Phase::Ramp { since_ns },
-            Phase::Ramp { since_ns } if !self.reno.in_slow_start() => {
+            Phase::Ramp { since_ns } if !window.in_slow_start() => {
                 let lasted_ns = now_ns.saturating_sub(since_ns);
                 Phase::Steady { slowdown_ns: later(self.slowdown_spacing, lasted_ns) }
             }
@@ -137,61 +136,56 @@ impl LedbatPlusPlus {
         };
     }
 
-    fn halve(&mut self) {
-        let frozen = matches!(self.phase, Phase::Frozen { .. });
-        // What was lost in the first round of a slowdown had been sent before it.
-        self.reno.reduce_to(if frozen { self.reno.ssthresh } else { self.reno.cwnd } / 2.0);
+    fn is_frozen(&self) -> bool {
+        matches!(self.phase, Phase::Frozen { .. })
     }
 }
 
-impl Controller for LedbatPlusPlus {
-    fn on_ack(&mut self, ack: &Ack<'_>) {
+impl WindowLaw for LedbatPlusPlus {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
         if ack.rtt_ns > 0 {
             self.delays.add(ack.now_ns, ack.rtt_ns);
         }
-        match self.reno.on_ack(ack) {
-            Turn::Repair => return,
-            Turn::Mark => return self.halve(),
-            Turn::Open => {}
-        }
+    }
+
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
         let Some(queueing_ns) = self.delays.queueing_ns() else { return };
-        self.change_phase(ack.now_ns, ack.srtt_ns, queueing_ns);
-        let acked = f64::from(ack.acked_packets).min(self.reno.cwnd);
-        let limited = ack.has(AckSample::CWND_LIMITED);
+        self.change_phase(ack, queueing_ns, window);
+        let acked = f64::from(ack.acked_packets).min(window.cwnd);
+        let limited = RenoWindow::may_grow(ack);
         match self.phase {
-            Phase::SlowStart | Phase::Ramp { .. } if limited => self.ramp(acked),
-            Phase::Steady { .. } => self.avoid(acked, queueing_ns, limited),
+            Phase::SlowStart | Phase::Ramp { .. } if limited => self.ramp(acked, window),
+            Phase::Steady { .. } => self.avoid(acked, queueing_ns, limited, window),
             _ => {}
         }
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        if self.reno.on_loss(loss) {
-            self.halve();
+    fn keep(&mut self, signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        match signal {
+            Signal::Timeout(timeout) => window.half_of_flight(timeout.in_flight_bytes),
+            // What was lost in the first round of a slowdown had been sent before it.
+            _ if self.is_frozen() => window.ssthresh / 2.0,
+            _ => window.cwnd / 2.0,
         }
     }
 
-    fn on_rto(&mut self, timeout: &Timeout) {
-        self.reno.on_rto(timeout);
+    fn timed_out(&mut self, _window: &RenoWindow) {
         self.phase = Phase::SlowStart;
     }
 
-    fn on_spurious_loss(&mut self, _undo: &Undo) {
-        if !matches!(self.phase, Phase::Frozen { .. }) {
-            self.reno.undo();
+    fn undo(&mut self, window: &mut RenoWindow) {
+        if !self.is_frozen() {
+            window.undo();
         }
     }
 
-    fn on_path_change(&mut self, path: &PathInfo) {
-        self.reno.on_path_change(path);
+    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {}
+
+    fn path_changed(&mut self, path: &PathInfo, _window: &RenoWindow) {
         self.delays = DelayHistory::new(path.now_ns);
     }
 
-    fn control(&self) -> Control {
-        Control::window(self.reno.window_bytes())
-    }
-
-    fn observe(&self, out: &mut [f64]) {
+    fn observe(&self, _window: &RenoWindow, out: &mut [f64]) {
         let slowdown = matches!(self.phase, Phase::Frozen { .. } | Phase::Ramp { .. });
         out.copy_from_slice(&[
             self.delays.base_ns().map_or(f64::NAN, |ns| ns as f64 * 1e-6),

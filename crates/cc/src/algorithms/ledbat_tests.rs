@@ -1,5 +1,5 @@
 use super::*;
-use crate::event::AckSample;
+use crate::event::{Ack, AckSample, Loss, Timeout, Undo};
 
 const MS: u64 = 1_000_000;
 const PACKET: u64 = 1000;

@@ -21,14 +21,11 @@ mod illinois;
 mod latte;
 mod ledbat;
 mod ledbat_plus_plus;
-mod loss_based;
 pub mod mpc;
 mod mpc_2020;
 mod path_model;
 mod pid;
 mod reno;
-mod reno_part;
-mod reno_window;
 mod rtt_aimd;
 mod rtt_gradient;
 mod scalable;
@@ -42,6 +39,9 @@ mod westwood;
 mod window;
 mod yeah;
 
+use crate::bounds::{
+    MAX_PACING_BYTES_PER_S, MAX_WINDOW_PACKETS, pacing_rate, packet_size, window_bytes,
+};
 use crate::registry::Spec;
 
 /// Every algorithm, alphabetical within families.
@@ -81,34 +81,3 @@ pub(crate) static ALL: &[&Spec] = &[
     &timely::SPEC,
     &swift::SPEC,
 ];
-
-/// Largest window any algorithm asks for, packets: keeps bytes exact in an `f64`.
-const MAX_WINDOW_PACKETS: f64 = 1e9;
-
-/// Largest pacing rate any algorithm asks for, bytes/s (8 Pbit/s): below `Control::UNPACED`.
-const MAX_PACING_BYTES_PER_S: f64 = 1e15;
-
-/// A window of `packets` in bytes: at least one packet, finite.
-fn window_bytes(packets: f64, packet_bytes: f64) -> u64 {
-    whole(clamp(packets, MAX_WINDOW_PACKETS) * packet_bytes)
-}
-
-/// A pacing rate, bytes/s: at least 1, finite.
-fn pacing_rate(bytes_per_s: f64) -> u64 {
-    whole(clamp(bytes_per_s, MAX_PACING_BYTES_PER_S))
-}
-
-/// The whole part of a number from 0 to 2^63. Processors have an instruction for signed numbers only.
-fn whole(value: f64) -> u64 {
-    (value as i64).cast_unsigned()
-}
-
-/// `value` between 1 and `most`; 1 for a NaN.
-fn clamp(value: f64, most: f64) -> f64 {
-    if value.is_nan() { 1.0 } else { value.clamp(1.0, most) }
-}
-
-/// Size of a packet as a positive number.
-fn packet_size(path: &crate::event::PathInfo) -> f64 {
-    f64::from(path.packet_bytes.max(1))
-}

@@ -1,12 +1,11 @@
 //! Scalable TCP (Kelly 2003): a constant step per packet acknowledged and a constant share per loss, so that the time to
 //! recover does not depend on the window.
 
-use super::loss_based::{
-    self, INITIAL_SSTHRESH, INITIAL_WINDOW, Law, SLOW_START, SSTHRESH, WholePackets,
-};
 use crate::controller::{Controller, Needs};
-use crate::event::PathInfo;
+use crate::event::{AckSample, PathInfo};
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -53,53 +52,58 @@ pub(crate) static SPEC: Spec = Spec {
 };
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
+    let linux = params.get_choice("counting") == "linux";
     let law = Scalable {
         a: params.get("a"),
         b: params.get("b"),
         legacy_window: params.get("legacy_window"),
-        linux: params.get_choice("counting") == "linux",
-        counter: WholePackets::default(),
+        linux,
     };
-    loss_based::controller(law, params, path)
+    let window = RenoWindow::from_params(params, path).in_whole_packets(linux);
+    window_law::controller(law, window)
 }
 
-#[derive(Clone, Copy, Debug)]
 struct Scalable {
     a: f64,
     b: f64,
     legacy_window: f64,
     linux: bool,
-    counter: WholePackets,
 }
 
-impl Law for Scalable {
-    fn gain(&mut self, window: f64, acked: f64, _now_ns: u64) -> f64 {
+impl WindowLaw for Scalable {
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if !ack.has(AckSample::CUMULATIVE) {
+            return;
+        }
+        let acked = window.slow_start(ack);
         if self.linux {
             // Linux has no legacy window: it grows like Reno up to 1/a, where both are equally fast.
-            return self.counter.gain(window.min(libm::round(1.0 / self.a)), acked);
-        }
-        // Kelly §3: the generalised Scalable TCP window update.
-        if window <= self.legacy_window { acked / window } else { self.a * acked }
-    }
-
-    fn keep(&mut self, window: f64, _now_ns: u64) -> f64 {
-        self.counter.reset();
-        if self.linux {
-            window - libm::floor(window * self.b)
-        } else if window <= self.legacy_window {
-            window / 2.0
+            window.avoid(acked, window.cwnd.min(libm::round(1.0 / self.a)));
+        } else if window.cwnd <= self.legacy_window {
+            window.avoid(acked, window.cwnd);
         } else {
-            window - self.b * window
+            // Kelly §3: the generalised Scalable TCP window update.
+            window.grow(self.a * acked);
         }
     }
 
-    fn observe(&self, _out: &mut [f64]) {}
+    fn keep(&mut self, _signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        if self.linux || window.cwnd > self.legacy_window {
+            window.cwnd - window.fraction(self.b)
+        } else {
+            window.cwnd / 2.0
+        }
+    }
+
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
+        out[0] = window.ssthresh_bytes();
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::loss_based::tests::Bench;
     use super::SPEC;
+    use crate::window_law::tests::Bench;
 
     /// T5: ln(8/7) / ln(1.01) = 13.4 round trips from a loss back to the window before it, at any window.
     #[test]

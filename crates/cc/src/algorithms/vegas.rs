@@ -4,12 +4,12 @@
 //! Once per round trip, from the smallest RTT of that round. The profile "linux" has Linux's reading, `variant = "linux"`; each
 //! difference is named at its line.
 
-use super::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow};
-use super::{MAX_WINDOW_PACKETS, clamp};
-use crate::controller::{Control, Controller, Field, Needs};
-use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
+use crate::controller::{Controller, Field, Needs};
+use crate::event::{AckSample, PathInfo, Resume};
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SSTHRESH};
 use crate::round_rtt::RoundRtt;
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -61,7 +61,7 @@ pub(crate) static SPEC: Spec = Spec {
         values: &[("variant", 1.0)],
     }],
     fields: &[
-        Field { name: "ssthresh_bytes", unit: "bytes", doc: "slow-start threshold" },
+        SSTHRESH,
         Field { name: "base_rtt", unit: "ms", doc: "smallest RTT, BaseRTT" },
         Field { name: "diff", unit: "packets", doc: "packets queued by the last reckoning, Diff" },
     ],
@@ -73,17 +73,19 @@ const MIN_SAMPLES: u32 = 3;
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
     let linux = params.get_choice("variant") == "linux";
-    Box::new(Vegas {
+    let window =
+        RenoWindow::new(params.get("initial_window"), params.get("initial_ssthresh"), path);
+    let law = Vegas {
         alpha: params.get("alpha"),
         beta: params.get("beta"),
         gamma: params.get("gamma"),
         loss_beta: params.get("loss_beta"),
         linux,
-        window: RenoWindow::new(params, path, linux),
         rtts: RoundRtt::default(),
         growing_round: false,
         diff: f64::NAN,
-    })
+    };
+    window_law::controller(law, window.in_whole_packets(linux))
 }
 
 struct Vegas {
@@ -92,7 +94,6 @@ struct Vegas {
     gamma: f64,
     loss_beta: f64,
     linux: bool,
-    window: RenoWindow,
     rtts: RoundRtt,
     /// Slow start of the paper: whether the window grows in this round.
     growing_round: bool,
@@ -101,78 +102,78 @@ struct Vegas {
 
 impl Vegas {
     /// §3: Diff = (Expected - Actual) BaseRTT, in packets.
-    fn queued(&self, rtt_ns: u64, base_ns: u64) -> f64 {
+    fn queued(&self, cwnd: f64, rtt_ns: u64, base_ns: u64) -> f64 {
         let (rtt, base) = (rtt_ns as f64, base_ns as f64);
-        let cwnd = self.window.cwnd;
         // Linux divides by BaseRTT, which finds more in a long queue, and rounds down.
         if self.linux { (cwnd * (rtt - base) / base).floor() } else { cwnd * (1.0 - base / rtt) }
     }
 
     /// The decision at the end of a round whose smallest RTT is `rtt_ns`.
-    fn decide(&mut self, ack: &Ack<'_>, rtt_ns: u64) {
+    fn decide(&mut self, ack: &AckSample, rtt_ns: u64, window: &mut RenoWindow) {
         let Some(base_ns) = self.rtts.base_ns() else { return };
-        let diff = self.queued(rtt_ns, base_ns);
+        let diff = self.queued(window.cwnd, rtt_ns, base_ns);
         self.diff = diff;
-        let window = &mut self.window;
         if window.in_slow_start() {
             if diff <= self.gamma {
-                self.slow_start(ack);
+                self.slow_start(ack, window);
             } else if self.linux {
                 // Down to what the path holds, and one.
                 let held = (window.cwnd * (base_ns as f64 / rtt_ns as f64)).floor();
                 window.set(window.cwnd.min(held + 1.0));
             } else {
-                window.ssthresh = window.cwnd;
+                window.leave_slow_start();
             }
         } else if diff > self.beta {
             window.set(window.cwnd - 1.0);
         } else if diff < self.alpha {
-            window.cwnd = clamp(window.cwnd + 1.0, MAX_WINDOW_PACKETS);
+            window.grow(1.0);
         }
     }
 
     /// §4.3: the window doubles in every other round and stands in the rounds between; in Linux it doubles in every round.
-    fn slow_start(&mut self, ack: &Ack<'_>) {
+    fn slow_start(&mut self, ack: &AckSample, window: &mut RenoWindow) {
         if self.linux || self.growing_round {
-            self.window.slow_start(ack);
+            window.slow_start_unasked(ack);
         }
     }
 }
 
-impl Controller for Vegas {
-    fn on_ack(&mut self, ack: &Ack<'_>) {
+impl WindowLaw for Vegas {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
         self.rtts.note(ack);
-        if self.window.is_repairing(ack) {
-            self.rtts.discard();
-            return;
-        }
-        if self.window.is_marked(ack) {
-            self.window.reduce(self.window.fraction(self.loss_beta), ack.now_ns);
-            self.rtts.discard();
-            return;
-        }
+    }
+
+    fn repairing(&mut self, _window: &RenoWindow) {
+        self.rtts.discard();
+    }
+
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
         let round = self.rtts.finish(ack);
         // Linux asks only where it grows as Reno does.
-        let limited = ack.has(AckSample::CWND_LIMITED);
+        let limited = RenoWindow::may_grow(ack);
         if limited || self.linux {
             match round {
-                Some(round) if round.samples >= MIN_SAMPLES => self.decide(ack, round.min_ns),
-                Some(_) if limited => self.window.grow(ack),
-                None if self.window.in_slow_start() => self.slow_start(ack),
-                _ => {}
+                Some(round) if round.samples >= MIN_SAMPLES => {
+                    self.decide(ack, round.min_ns, window);
+                }
+                Some(_) => window.grow_as_reno(ack),
+                None if window.in_slow_start() => self.slow_start(ack, window),
+                None => {}
             }
         }
         self.growing_round ^= round.is_some();
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        if loss.starts_episode() {
-            self.window.reduce_for_loss(self.window.fraction(self.loss_beta), loss);
-        }
+    fn keep(&mut self, signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        let timeout = matches!(signal, Signal::Timeout(_));
+        window.fraction(if timeout { 0.5 } else { self.loss_beta })
     }
 
-    fn on_rto(&mut self, timeout: &Timeout) {
-        self.window.collapse(self.window.fraction(0.5), timeout);
+    fn reduced(&mut self, _signal: &Signal<'_>, _before: f64, _window: &mut RenoWindow) {
+        self.rtts.discard();
+    }
+
+    fn timed_out(&mut self, _window: &RenoWindow) {
         self.rtts.discard();
         if self.linux {
             // With nothing in flight Linux takes the retransmission for a start after a pause.
@@ -180,30 +181,25 @@ impl Controller for Vegas {
         }
     }
 
-    fn on_spurious_loss(&mut self, _undo: &Undo) {
-        self.window.undo();
+    fn undo(&mut self, window: &mut RenoWindow) {
+        window.undo();
         self.rtts.discard();
     }
 
-    fn on_resume(&mut self, _resume: &Resume) {
+    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {
         self.rtts.discard();
         if self.linux {
             self.rtts.forget_base();
         }
     }
 
-    fn on_path_change(&mut self, path: &PathInfo) {
-        self.window.on_path_change(path);
+    fn path_changed(&mut self, _path: &PathInfo, _window: &RenoWindow) {
         self.rtts.forget_base();
     }
 
-    fn control(&self) -> Control {
-        self.window.control()
-    }
-
-    fn observe(&self, out: &mut [f64]) {
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
         let base_ms = self.rtts.base_ns().map_or(f64::NAN, |ns| ns as f64 * 1e-6);
-        out.copy_from_slice(&[self.window.ssthresh_bytes(), base_ms, self.diff]);
+        out.copy_from_slice(&[window.ssthresh_bytes(), base_ms, self.diff]);
     }
 }
 

@@ -3,12 +3,12 @@
 //!
 //! The profile "linux" counts as Linux does (`variant = "linux"`); each difference is named at its line.
 
-use super::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START};
-use super::{MAX_WINDOW_PACKETS, clamp};
-use crate::controller::{Control, Controller, Field, Needs};
-use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
+use crate::controller::{Controller, Field, Needs};
+use crate::event::{AckSample, PathInfo, Resume};
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::round_rtt::RoundRtt;
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -42,10 +42,7 @@ pub(crate) static SPEC: Spec = Spec {
         source: "Linux 6.1 tcp_veno: whole packets, N from every ACK in half packets",
         values: &[("variant", 1.0)],
     }],
-    fields: &[
-        Field { name: "ssthresh_bytes", unit: "bytes", doc: "slow-start threshold" },
-        Field { name: "queued", unit: "packets", doc: "own packets queued, N" },
-    ],
+    fields: &[SSTHRESH, Field { name: "queued", unit: "packets", doc: "own packets queued, N" }],
     build,
 };
 
@@ -54,8 +51,7 @@ const MIN_SAMPLES: u32 = 3;
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
     let linux = params.get_choice("variant") == "linux";
-    let window = RenoWindow::new(params, path, linux);
-    Box::new(Veno {
+    let law = Veno {
         beta: params.get("beta"),
         random_beta: params.get("random_beta"),
         linux,
@@ -63,8 +59,8 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         samples: 0,
         rest: false,
         rtts: RoundRtt::default(),
-        window: window.with_slow_start(params.get_choice("slow_start")),
-    })
+    };
+    window_law::controller(law, RenoWindow::from_params(params, path).in_whole_packets(linux))
 }
 
 struct Veno {
@@ -78,7 +74,6 @@ struct Veno {
     /// Linux: whether the next full window of ACKs in the congestive state grows nothing.
     rest: bool,
     rtts: RoundRtt,
-    window: RenoWindow,
 }
 
 impl Veno {
@@ -88,95 +83,75 @@ impl Veno {
 
     /// §III-A: N = (Expected - Actual) BaseRTT, from the smallest RTT of a round, in Linux from the RTT of each ACK, in half
     /// packets.
-    fn reckon(&mut self, ack: &AckSample) {
+    fn reckon(&mut self, ack: &AckSample, cwnd: f64) {
         let Some(base_ns) = self.rtts.base_ns() else { return };
-        let queued = |cwnd: f64, rtt_ns: u64| cwnd * (1.0 - base_ns as f64 / rtt_ns as f64);
-        let cwnd = self.window.cwnd;
+        let queued = |rtt_ns: u64| cwnd * (1.0 - base_ns as f64 / rtt_ns as f64);
         if self.linux {
             self.samples = self.samples.saturating_add(u32::from(ack.rtt_ns > 0));
             if self.samples >= MIN_SAMPLES && ack.rtt_ns > 0 {
-                self.queued = libm::ceil(2.0 * queued(cwnd, ack.rtt_ns)) / 2.0;
+                self.queued = libm::ceil(2.0 * queued(ack.rtt_ns)) / 2.0;
             }
         } else if let Some(round) = self.rtts.finish(ack)
             && round.samples >= MIN_SAMPLES
         {
-            self.queued = queued(cwnd, round.min_ns);
+            self.queued = queued(round.min_ns);
         }
     }
 
     /// §III-B: one packet per window acknowledged, or per two when the path is congested.
-    fn avoid(&mut self, acked: f64) {
-        let cwnd = self.window.rounded(self.window.cwnd);
+    fn avoid(&mut self, acked: f64, window: &mut RenoWindow) {
+        let cwnd = window.rounded(window.cwnd);
         if !self.is_congested() {
-            self.window.avoid(acked, cwnd);
+            window.avoid(acked, cwnd);
         } else if !self.linux {
-            self.window.avoid(acked, 2.0 * cwnd);
-        } else if self.window.is_window_acked(acked) {
+            window.avoid(acked, 2.0 * cwnd);
+        } else if window.is_window_acked(acked) {
             if !self.rest {
-                self.window.cwnd = clamp(self.window.cwnd + 1.0, MAX_WINDOW_PACKETS);
+                window.grow(1.0);
             }
             self.rest = !self.rest;
         }
     }
-
-    /// §III-C: a loss while the path is not congested is taken for a random one.
-    fn reduced(&self) -> f64 {
-        self.window.fraction(if self.is_congested() { 0.5 } else { self.random_beta })
-    }
 }
 
-impl Controller for Veno {
-    fn on_ack(&mut self, ack: &Ack<'_>) {
+impl WindowLaw for Veno {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
         self.rtts.note(ack);
-        if self.window.is_repairing(ack) {
-            self.rtts.discard();
-            return;
-        }
-        if self.window.is_marked(ack) {
-            self.window.reduce(self.reduced(), ack.now_ns);
-            return;
-        }
-        self.reckon(ack);
-        if ack.has(AckSample::CWND_LIMITED) {
-            let acked = self.window.slow_start(ack);
-            if acked > 0.0 {
-                self.avoid(acked);
-            }
-        }
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        if loss.starts_episode() {
-            self.window.reduce_for_loss(self.reduced(), loss);
-        }
-    }
-
-    fn on_rto(&mut self, timeout: &Timeout) {
-        // Linux asks for the state here too; the paper takes a timeout for congestion.
-        let reduced = if self.linux { self.reduced() } else { self.window.fraction(0.5) };
-        self.window.collapse(reduced, timeout);
+    fn repairing(&mut self, _window: &RenoWindow) {
         self.rtts.discard();
     }
 
-    fn on_spurious_loss(&mut self, _undo: &Undo) {
-        self.window.undo();
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        self.reckon(ack, window.cwnd);
+        let acked = window.slow_start(ack);
+        if acked > 0.0 {
+            self.avoid(acked, window);
+        }
     }
 
-    fn on_resume(&mut self, _resume: &Resume) {
+    /// §III-C: a loss while the path is not congested is taken for a random one.
+    fn keep(&mut self, signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        // Linux asks for the state at a timeout too; the paper takes one for congestion.
+        let timeout = matches!(signal, Signal::Timeout(_)) && !self.linux;
+        window.fraction(if timeout || self.is_congested() { 0.5 } else { self.random_beta })
+    }
+
+    fn timed_out(&mut self, _window: &RenoWindow) {
         self.rtts.discard();
     }
 
-    fn on_path_change(&mut self, path: &PathInfo) {
-        self.window.on_path_change(path);
+    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {
+        self.rtts.discard();
+    }
+
+    fn path_changed(&mut self, _path: &PathInfo, _window: &RenoWindow) {
         self.rtts.forget_base();
     }
 
-    fn control(&self) -> Control {
-        self.window.control()
-    }
-
-    fn observe(&self, out: &mut [f64]) {
-        out.copy_from_slice(&[self.window.ssthresh_bytes(), self.queued]);
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
+        out.copy_from_slice(&[window.ssthresh_bytes(), self.queued]);
     }
 }
 

@@ -1,13 +1,13 @@
 //! Westwood+ (Grieco and Mascolo 2004): Reno, but a loss sets the window to what the path was seen to deliver in its smallest
 //! round-trip time.
 
-use super::loss_based::{
-    self, INITIAL_SSTHRESH, INITIAL_WINDOW, Law, SLOW_START, SSTHRESH, WholePackets, jiffies,
-};
-use super::packet_size;
+use crate::bounds::packet_size;
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo};
+use crate::jiffies;
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -49,6 +49,7 @@ pub(crate) static SPEC: Spec = Spec {
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
     let alpha = params.get("alpha");
     let min_interval_ns = params.get_ns("min_interval");
+    let window = RenoWindow::from_params(params, path);
     if params.get_choice("arithmetic") == "linux" {
         let law = Linux {
             alpha,
@@ -61,9 +62,8 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
             rtt: LINUX_FIRST_RTT,
             rtt_min: LINUX_FIRST_RTT,
             forget_rtt_min: true,
-            counter: WholePackets::default(),
         };
-        return loss_based::controller(law, params, path);
+        return window_law::controller(law, window.in_whole_packets(true));
     }
     let law = Westwood {
         alpha,
@@ -74,10 +74,9 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         bytes: 0,
         rtt_min_ns: 0,
     };
-    loss_based::controller(law, params, path)
+    window_law::controller(law, window)
 }
 
-#[derive(Clone, Copy, Debug)]
 struct Westwood {
     alpha: f64,
     min_interval_ns: u64,
@@ -90,8 +89,8 @@ struct Westwood {
     rtt_min_ns: u64,
 }
 
-impl Law for Westwood {
-    fn measure(&mut self, ack: &AckSample, _window: f64) {
+impl WindowLaw for Westwood {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
         self.bytes = self.bytes.saturating_add(ack.acked_bytes);
         if ack.rtt_ns > 0 {
             let known = self.rtt_min_ns > 0 && self.rtt_min_ns <= ack.rtt_ns;
@@ -108,28 +107,28 @@ impl Law for Westwood {
         (self.since_ns, self.bytes) = (ack.now_ns, 0);
     }
 
-    fn gain(&mut self, window: f64, acked: f64, _now_ns: u64) -> f64 {
-        acked / window
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if !ack.has(AckSample::CUMULATIVE) {
+            return;
+        }
+        window.grow_as_reno(ack);
     }
 
-    fn keep(&mut self, window: f64, _now_ns: u64) -> f64 {
+    fn keep(&mut self, _signal: &Signal<'_>, window: &RenoWindow) -> f64 {
         if self.bwe == 0.0 {
-            return window / 2.0;
+            return window.cwnd / 2.0;
         }
         // §2: ssthresh = BWE RTTmin / segment size.
         self.bwe * self.rtt_min_ns as f64 * 1e-9 / self.packet_bytes
     }
 
-    /// What was measured since is as good as before.
-    fn undo(&mut self, _before: &Self) {}
-
-    fn path_changed(&mut self, path: &PathInfo) {
+    fn path_changed(&mut self, path: &PathInfo, _window: &RenoWindow) {
         self.packet_bytes = packet_size(path);
         (self.bwe, self.rtt_min_ns) = (0.0, 0);
     }
 
-    fn observe(&self, out: &mut [f64]) {
-        observe(self.bwe, self.rtt_min_ns as f64 * 1e-6, out);
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
+        observe(window, self.bwe, self.rtt_min_ns as f64 * 1e-6, out);
     }
 }
 
@@ -137,7 +136,6 @@ impl Law for Westwood {
 const LINUX_FIRST_RTT: u64 = 20 * jiffies::HZ;
 
 /// Westwood+ as Linux has it. Times are in jiffies, rates in bytes per jiffy, both whole.
-#[derive(Clone, Copy, Debug)]
 struct Linux {
     alpha: f64,
     least_interval: u64,
@@ -151,7 +149,6 @@ struct Linux {
     rtt_min: u64,
     /// The next ACK's RTT replaces the smallest.
     forget_rtt_min: bool,
-    counter: WholePackets,
 }
 
 impl Linux {
@@ -165,8 +162,8 @@ impl Linux {
     }
 }
 
-impl Law for Linux {
-    fn measure(&mut self, ack: &AckSample, _window: f64) {
+impl WindowLaw for Linux {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
         let now = jiffies::at(ack.now_ns);
         let over = now.saturating_sub(self.since);
         if over > self.rtt.max(self.least_interval) {
@@ -188,42 +185,41 @@ impl Law for Linux {
         }
     }
 
-    fn gain(&mut self, window: f64, acked: f64, _now_ns: u64) -> f64 {
-        self.counter.gain(window, acked)
+    fn repaired(&mut self, _ack: &AckSample, window: &mut RenoWindow) {
+        window.set(self.path_holds());
+    }
+
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if !ack.has(AckSample::CUMULATIVE) {
+            return;
+        }
+        window.grow_as_reno(ack);
     }
 
     /// Half while the losses are repaired.
-    fn keep(&mut self, window: f64, _now_ns: u64) -> f64 {
-        self.counter.reset();
-        libm::floor(window / 2.0)
+    fn keep(&mut self, signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        if let Signal::Timeout(_) = signal {
+            self.forget_rtt_min = true;
+            return self.path_holds();
+        }
+        window.fraction(0.5)
     }
 
-    fn recovered(&mut self, _now_ns: u64) -> Option<f64> {
-        Some(self.path_holds())
-    }
-
-    fn timed_out(&mut self) -> Option<f64> {
-        self.forget_rtt_min = true;
-        Some(self.path_holds())
-    }
-
-    fn undo(&mut self, _before: &Self) {}
-
-    fn path_changed(&mut self, path: &PathInfo) {
+    fn path_changed(&mut self, path: &PathInfo, _window: &RenoWindow) {
         self.packet_bytes = packet_size(path);
         self.forget_rtt_min = true;
     }
 
-    fn observe(&self, out: &mut [f64]) {
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
         let hz = jiffies::HZ as f64;
-        observe(self.smoothed * hz, self.rtt_min as f64 * 1e3 / hz, out);
+        observe(window, self.smoothed * hz, self.rtt_min as f64 * 1e3 / hz, out);
     }
 }
 
-/// Writes the estimate, given in bytes/s, and the smallest RTT; NaN where there is none.
-fn observe(bytes_per_s: f64, rtt_min_ms: f64, out: &mut [f64]) {
+/// Writes the threshold, the estimate, given in bytes/s, and the smallest RTT; NaN where there is none.
+fn observe(window: &RenoWindow, bytes_per_s: f64, rtt_min_ms: f64, out: &mut [f64]) {
     let known = |value: f64| if value > 0.0 { value } else { f64::NAN };
-    out.copy_from_slice(&[known(bytes_per_s * 8e-6), known(rtt_min_ms)]);
+    out.copy_from_slice(&[window.ssthresh_bytes(), known(bytes_per_s * 8e-6), known(rtt_min_ms)]);
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 //!
 //! Once per round trip, from the smallest RTT of that round. The profile "linux" counts in whole packets (`variant = "linux"`).
 
-use super::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START};
-use crate::controller::{Control, Controller, Field, Needs};
-use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
+use crate::controller::{Controller, Field, Needs};
+use crate::event::{AckSample, PathInfo, Resume};
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::round_rtt::RoundRtt;
+use crate::window_law::{self, Signal, WindowLaw};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -84,7 +85,7 @@ pub(crate) static SPEC: Spec = Spec {
         values: &[("variant", 1.0)],
     }],
     fields: &[
-        Field { name: "ssthresh_bytes", unit: "bytes", doc: "slow-start threshold" },
+        SSTHRESH,
         Field { name: "queue", unit: "packets", doc: "own packets queued in the last round, Q" },
         Field { name: "slow_rounds", unit: "rounds", doc: "rounds in a row in slow mode" },
         Field { name: "reno_count", unit: "packets", doc: "window Reno is thought to have" },
@@ -98,8 +99,7 @@ const MIN_SAMPLES: u32 = 3;
 const MIN_RENO: f64 = 2.0;
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
-    let window = RenoWindow::new(params, path, params.get_choice("variant") == "linux");
-    Box::new(Yeah {
+    let law = Yeah {
         q_max: params.get("q_max"),
         gamma: params.get("gamma"),
         epsilon: params.get("epsilon"),
@@ -113,8 +113,9 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         fast_rounds: 0,
         reno_count: MIN_RENO,
         rtts: RoundRtt::default(),
-        window: window.with_slow_start(params.get_choice("slow_start")),
-    })
+    };
+    let linux = params.get_choice("variant") == "linux";
+    window_law::controller(law, RenoWindow::from_params(params, path).in_whole_packets(linux))
 }
 
 struct Yeah {
@@ -134,15 +135,13 @@ struct Yeah {
     fast_rounds: u32,
     reno_count: f64,
     rtts: RoundRtt,
-    window: RenoWindow,
 }
 
 impl Yeah {
     /// §2: fast or slow mode for the next round, from the smallest RTT of this one.
-    fn decide(&mut self, rtt_ns: u64) {
+    fn decide(&mut self, rtt_ns: u64, window: &mut RenoWindow) {
         let Some(base_ns) = self.rtts.base_ns() else { return };
         let (rtt, base) = (rtt_ns as f64, base_ns as f64);
-        let window = &mut self.window;
         // Eq. (1): the queueing delay times the rate, cwnd / RTT.
         self.queue = window.rounded(window.cwnd * (rtt - base) / rtt);
         let long_queue = self.queue > self.q_max;
@@ -169,9 +168,38 @@ impl Yeah {
         self.slow_rounds = self.slow_rounds.saturating_add(1);
     }
 
+    /// Nothing was in flight, or is taken to have been: the path is measured anew, as in Linux.
+    fn restart(&mut self) {
+        self.rtts.forget_base();
+        self.rtts.discard();
+    }
+}
+
+impl WindowLaw for Yeah {
+    fn measure(&mut self, ack: &AckSample, _window: &RenoWindow) {
+        self.rtts.note(ack);
+    }
+
+    fn repairing(&mut self, _window: &RenoWindow) {
+        self.rtts.discard();
+    }
+
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if !RenoWindow::may_grow(ack) {
+            return;
+        }
+        let acked = window.slow_start(ack);
+        let reno = window.rounded(window.cwnd);
+        window.avoid(acked, if self.slow_rounds == 0 { reno.min(self.scalable) } else { reno });
+        if let Some(round) = self.rtts.finish(ack)
+            && round.samples >= MIN_SAMPLES
+        {
+            self.decide(round.min_ns, window);
+        }
+    }
+
     /// §2, the window after a loss; the estimate of Reno's halves.
-    fn reduced(&mut self) -> f64 {
-        let window = &self.window;
+    fn keep(&mut self, _signal: &Signal<'_>, window: &RenoWindow) -> f64 {
         let half = window.fraction(0.5).max(MIN_RENO);
         let removed = if self.slow_rounds < self.rho {
             // No competition: what is queued, so that the link stays full.
@@ -183,83 +211,35 @@ impl Yeah {
         self.reno_count = window.rounded(self.reno_count / 2.0).max(MIN_RENO);
         window.cwnd - removed
     }
-}
 
-impl Controller for Yeah {
-    fn on_ack(&mut self, ack: &Ack<'_>) {
-        self.rtts.note(ack);
-        if self.window.is_repairing(ack) {
-            self.rtts.discard();
-            return;
-        }
-        if self.window.is_marked(ack) {
-            let reduced = self.reduced();
-            self.window.reduce(reduced, ack.now_ns);
-            self.rtts.discard();
-            return;
-        }
-        if !ack.has(AckSample::CWND_LIMITED) {
-            return;
-        }
-        let acked = self.window.slow_start(ack);
-        if acked > 0.0 {
-            let reno = self.window.rounded(self.window.cwnd);
-            let per_packet = if self.slow_rounds == 0 { reno.min(self.scalable) } else { reno };
-            self.window.avoid(acked, per_packet);
-        }
-        if let Some(round) = self.rtts.finish(ack)
-            && round.samples >= MIN_SAMPLES
-        {
-            self.decide(round.min_ns);
-        }
-    }
-
-    fn on_loss(&mut self, loss: &Loss) {
-        if loss.starts_episode() {
-            let reduced = self.reduced();
-            self.window.reduce_for_loss(reduced, loss);
-        }
-    }
-
-    fn on_rto(&mut self, timeout: &Timeout) {
-        let reduced = if timeout.consecutive <= 1 { self.reduced() } else { self.window.ssthresh };
-        self.window.collapse(reduced, timeout);
-        self.restart();
-    }
-
-    fn on_spurious_loss(&mut self, _undo: &Undo) {
-        self.window.undo();
+    fn reduced(&mut self, _signal: &Signal<'_>, _before: f64, _window: &mut RenoWindow) {
         self.rtts.discard();
     }
 
-    fn on_resume(&mut self, _resume: &Resume) {
+    fn timed_out(&mut self, _window: &RenoWindow) {
         self.restart();
     }
 
-    fn on_path_change(&mut self, path: &PathInfo) {
-        self.window.on_path_change(path);
+    fn undo(&mut self, window: &mut RenoWindow) {
+        window.undo();
+        self.rtts.discard();
+    }
+
+    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {
+        self.restart();
+    }
+
+    fn path_changed(&mut self, _path: &PathInfo, _window: &RenoWindow) {
         self.rtts.forget_base();
     }
 
-    fn control(&self) -> Control {
-        self.window.control()
-    }
-
-    fn observe(&self, out: &mut [f64]) {
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
         out.copy_from_slice(&[
-            self.window.ssthresh_bytes(),
+            window.ssthresh_bytes(),
             self.queue,
             f64::from(self.slow_rounds),
             self.reno_count,
         ]);
-    }
-}
-
-impl Yeah {
-    /// Nothing was in flight, or is taken to have been: the path is measured anew, as in Linux.
-    fn restart(&mut self) {
-        self.rtts.forget_base();
-        self.rtts.discard();
     }
 }
 

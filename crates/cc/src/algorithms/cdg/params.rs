@@ -1,8 +1,8 @@
 //! CDG's entry in the registry.
 
-use crate::algorithms::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START};
 use crate::controller::{Field, Needs};
 use crate::registry::{Param, Profile, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START, SSTHRESH};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -69,7 +69,7 @@ pub(crate) static SPEC: Spec = Spec {
         ],
     }],
     fields: &[
-        Field { name: "ssthresh_bytes", unit: "bytes", doc: "slow-start threshold" },
+        SSTHRESH,
         Field {
             name: "gradient",
             unit: "ms",

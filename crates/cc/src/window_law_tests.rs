@@ -2,25 +2,26 @@
 
 use super::*;
 use crate::registry::Spec;
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START, SSTHRESH};
 
 /// A large packet, so that a window in whole bytes shows a millionth of one.
 const PACKET: u64 = 1_000_000;
 const MS: u64 = 1_000_000;
 /// Flags of an ACK that may open the window.
-pub(in super::super) const GROW: u32 = AckSample::CWND_LIMITED | AckSample::CUMULATIVE;
+pub(crate) const GROW: u32 = AckSample::CWND_LIMITED | AckSample::CUMULATIVE;
 
 /// A controller in congestion avoidance at a given window, fed ACKs of one packet each.
-pub(in super::super) struct Bench {
+pub(crate) struct Bench {
     controller: Box<dyn Controller>,
     fields: usize,
-    pub(in super::super) now_ns: u64,
-    pub(in super::super) rtt_ns: u64,
+    pub(crate) now_ns: u64,
+    pub(crate) rtt_ns: u64,
     delivered_bytes: u64,
 }
 
 impl Bench {
     /// At `window` packets, which is the slow-start threshold too, with a round trip of 100 ms.
-    pub(in super::super) fn new(spec: &'static Spec, profile: Option<&str>, window: f64) -> Self {
+    pub(crate) fn new(spec: &'static Spec, profile: Option<&str>, window: f64) -> Self {
         Self::with(
             spec,
             profile,
@@ -28,11 +29,7 @@ impl Bench {
         )
     }
 
-    pub(in super::super) fn with(
-        spec: &'static Spec,
-        profile: Option<&str>,
-        values: &[(&str, f64)],
-    ) -> Self {
+    pub(crate) fn with(spec: &'static Spec, profile: Option<&str>, values: &[(&str, f64)]) -> Self {
         let mut params = spec.params(profile).unwrap();
         for (key, value) in values {
             params.set(key, *value).unwrap();
@@ -49,19 +46,19 @@ impl Bench {
     }
 
     /// The window in packets, to a millionth.
-    pub(in super::super) fn window(&self) -> f64 {
+    pub(crate) fn window(&self) -> f64 {
         self.controller.control().cwnd_bytes as f64 / PACKET as f64
     }
 
     /// The field of this number.
-    pub(in super::super) fn field(&self, index: usize) -> f64 {
+    pub(crate) fn field(&self, index: usize) -> f64 {
         let mut out = vec![0.0; self.fields];
         self.controller.observe(&mut out);
         out[index]
     }
 
     /// An ACK of `packets`, with these flags.
-    pub(in super::super) fn ack(&mut self, packets: u32, flags: u32) {
+    pub(crate) fn ack(&mut self, packets: u32, flags: u32) {
         let acked_bytes = u64::from(packets) * PACKET;
         self.delivered_bytes += acked_bytes;
         let sample = AckSample {
@@ -78,7 +75,7 @@ impl Bench {
     }
 
     /// `packets` ACKs of one packet each, spread over `over_ns`.
-    pub(in super::super) fn acks(&mut self, packets: u64, over_ns: u64) {
+    pub(crate) fn acks(&mut self, packets: u64, over_ns: u64) {
         let start_ns = self.now_ns;
         for n in 1..=packets {
             self.now_ns = start_ns + over_ns * n / packets;
@@ -87,19 +84,19 @@ impl Bench {
     }
 
     /// A window of ACKs in a round-trip time.
-    pub(in super::super) fn round(&mut self) {
+    pub(crate) fn round(&mut self) {
         self.acks(self.window() as u64, self.rtt_ns);
     }
 
     /// What `packets` ACKs at one moment add to the window.
-    pub(in super::super) fn gained(&mut self, packets: u64) -> f64 {
+    pub(crate) fn gained(&mut self, packets: u64) -> f64 {
         let before = self.window();
         self.acks(packets, 0);
         self.window() - before
     }
 
     /// What one packet adds, by the ACK of a window of packets.
-    pub(in super::super) fn per_packet(&mut self) -> f64 {
+    pub(crate) fn per_packet(&mut self) -> f64 {
         let packets = self.window().floor().max(1.0);
         let before = self.window();
         self.ack(packets as u32, GROW);
@@ -107,7 +104,7 @@ impl Bench {
     }
 
     /// An episode of loss that the next ACK ends.
-    pub(in super::super) fn lose(&mut self) {
+    pub(crate) fn lose(&mut self) {
         self.controller.on_loss(&Loss {
             now_ns: self.now_ns,
             lost_packets: 1,
@@ -117,37 +114,42 @@ impl Bench {
     }
 
     /// The window after a loss.
-    pub(in super::super) fn after_loss(&mut self) -> f64 {
+    pub(crate) fn after_loss(&mut self) -> f64 {
         self.lose();
         self.window()
     }
 
-    pub(in super::super) fn time_out(&mut self, consecutive: u32) {
+    pub(crate) fn time_out(&mut self, consecutive: u32) {
         self.controller.on_rto(&Timeout { now_ns: self.now_ns, consecutive, ..Timeout::default() });
     }
 
-    pub(in super::super) fn undo(&mut self) {
+    pub(crate) fn undo(&mut self) {
         self.controller.on_spurious_loss(&Undo::default());
     }
 }
 
 #[track_caller]
-pub(in super::super) fn near(got: f64, expected: f64) {
+pub(crate) fn near(got: f64, expected: f64) {
     assert!((got - expected).abs() < 1e-5, "{got}, not {expected}");
 }
 
-/// Reno as a law: the shell's own behaviour is what is tested.
-#[derive(Clone, Copy)]
+/// Reno as a law: what is tested is what is common to all.
 struct Halving;
 
-impl Law for Halving {
-    fn gain(&mut self, window: f64, acked: f64, _now_ns: u64) -> f64 {
-        acked / window
+impl WindowLaw for Halving {
+    fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
+        if ack.has(AckSample::CUMULATIVE) {
+            window.grow_as_reno(ack);
+        }
     }
-    fn keep(&mut self, window: f64, _now_ns: u64) -> f64 {
-        window / 2.0
+
+    fn keep(&mut self, _signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        window.fraction(0.5)
     }
-    fn observe(&self, _out: &mut [f64]) {}
+
+    fn observe(&self, window: &RenoWindow, out: &mut [f64]) {
+        out[0] = window.ssthresh_bytes();
+    }
 }
 
 static HALVING: Spec = Spec {
@@ -159,7 +161,7 @@ static HALVING: Spec = Spec {
     params: &[SLOW_START, INITIAL_WINDOW, INITIAL_SSTHRESH],
     profiles: &[],
     fields: &[SSTHRESH],
-    build: |params, path| controller(Halving, params, path),
+    build: |params, path| controller(Halving, RenoWindow::from_params(params, path)),
 };
 
 #[test]
@@ -224,21 +226,4 @@ fn idleness_restarts_from_the_initial_window() {
     assert_eq!(bench.window(), before);
     bench.controller.on_resume(&Resume { idle_ns: 1001 * MS, ..Resume::default() });
     assert_eq!(bench.window(), 20.0);
-}
-
-#[test]
-fn whole_packets_carry_the_rest_and_spend_old_credit_gently() {
-    let mut counter = WholePackets::default();
-    assert_eq!(counter.gain(10.0, 9.0), 0.0);
-    assert_eq!(counter.gain(10.0, 12.0), 2.0);
-    // One is left; at 100 the credit gathers, at 5 it is worth one packet.
-    assert_eq!(counter.gain(100.0, 60.0), 0.0);
-    assert_eq!(counter.gain(5.0, 2.0), 1.0);
-    assert_eq!(counter.gain(5.0, 3.0), 1.0);
-}
-
-#[test]
-fn jiffies_round_down_a_time_and_up_a_duration() {
-    assert_eq!((jiffies::at(7_999_999), jiffies::at(8_000_000)), (1, 2));
-    assert_eq!((jiffies::lasting(40_000_000), jiffies::lasting(40_000_001)), (10, 11));
 }
