@@ -118,9 +118,10 @@ impl RenoWindow {
         self.cwnd < self.ssthresh
     }
 
-    /// Whether an ACK may open the window.
+    /// Whether an ACK may open the window: it was full, and the ACK is no duplicate, which may be the first sign of a loss
+    /// (RFC 5681 §3.1; Linux, `tcp_may_raise_cwnd`).
     pub(crate) fn may_grow(ack: &AckSample) -> bool {
-        ack.has(AckSample::CWND_LIMITED)
+        ack.has(AckSample::CWND_LIMITED) && ack.has(AckSample::CUMULATIVE)
     }
 
     /// Grows in slow start, below ssthresh, if the ACK may open the window. Returns the packets acknowledged that are left for

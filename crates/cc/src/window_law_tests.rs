@@ -138,9 +138,7 @@ struct Halving;
 
 impl WindowLaw for Halving {
     fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
-        if ack.has(AckSample::CUMULATIVE) {
-            window.grow_as_reno(ack);
-        }
+        window.grow_as_reno(ack);
     }
 
     fn keep(&mut self, _signal: &Signal<'_>, window: &RenoWindow) -> f64 {

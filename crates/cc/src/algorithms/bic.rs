@@ -168,9 +168,6 @@ impl Bic {
 
 impl WindowLaw for Bic {
     fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
-        if !ack.has(AckSample::CUMULATIVE) {
-            return;
-        }
         let acked = window.slow_start(ack);
         if acked > 0.0 {
             self.common.increase = self.increase(window.cwnd);
@@ -256,9 +253,6 @@ impl WindowLaw for Linux {
     }
 
     fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
-        if !ack.has(AckSample::CUMULATIVE) {
-            return;
-        }
         let acked = window.slow_start(ack);
         if acked > 0.0 {
             let per_packet = self.per_packet(window.cwnd);

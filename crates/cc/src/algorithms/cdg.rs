@@ -317,7 +317,8 @@ impl WindowLaw for Cdg {
         self.forget_gradients();
     }
 
-    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {
+    fn resume(&mut self, resume: &Resume, window: &mut RenoWindow) {
+        window.on_resume(resume);
         self.forget_gradients();
     }
 

@@ -41,7 +41,7 @@ impl Run {
             srtt_ns: rtt_ns,
             delivered_total_bytes: self.delivered,
             prior_delivered_total_bytes: sent_at_delivered,
-            flags: AckSample::CWND_LIMITED,
+            flags: AckSample::CWND_LIMITED | AckSample::CUMULATIVE,
             ..AckSample::default()
         };
         self.ctcp.on_ack(&Ack { sample, hops: &[] });

@@ -43,7 +43,7 @@ impl Run {
                 srtt_ns: rtt_ns,
                 delivered_total_bytes: self.delivered,
                 prior_delivered_total_bytes: start,
-                flags: AckSample::CWND_LIMITED,
+                flags: AckSample::CWND_LIMITED | AckSample::CUMULATIVE,
                 ..AckSample::default()
             };
             self.fast.on_ack(&Ack { sample, hops: &[] });

@@ -150,9 +150,6 @@ impl Hstcp {
 
 impl WindowLaw for Hstcp {
     fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
-        if !ack.has(AckSample::CUMULATIVE) {
-            return;
-        }
         let acked = window.slow_start(ack);
         if acked > 0.0 {
             self.look_up(window.cwnd);
@@ -203,9 +200,6 @@ impl Table {
 
 impl WindowLaw for Table {
     fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
-        if !ack.has(AckSample::CUMULATIVE) {
-            return;
-        }
         if window.slow_start(ack) == 0.0 {
             return;
         }

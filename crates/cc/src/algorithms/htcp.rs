@@ -272,9 +272,6 @@ impl WindowLaw for Htcp {
     }
 
     fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
-        if !ack.has(AckSample::CUMULATIVE) {
-            return;
-        }
         let acked = window.slow_start(ack);
         if acked == 0.0 {
             return;

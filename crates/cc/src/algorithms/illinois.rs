@@ -4,7 +4,7 @@
 //! difference is named at its line.
 
 use crate::controller::{Controller, Field, Needs};
-use crate::event::{AckSample, PathInfo, Resume};
+use crate::event::{AckSample, PathInfo};
 use crate::registry::{Param, Params, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::round_rtt::RoundRtt;
@@ -273,8 +273,6 @@ impl WindowLaw for Illinois {
         (self.was_queueing, self.low_rounds) = (false, 0);
         self.rtts.discard();
     }
-
-    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {}
 
     fn path_changed(&mut self, _path: &PathInfo, _window: &RenoWindow) {
         self.rtts.forget_base();

@@ -3,7 +3,7 @@
 //! ACKs in, a window out. Section numbers are the RFC's. `ledbat_plus_plus.rs` shares the delay estimate.
 
 use crate::controller::{Controller, Field, Needs};
-use crate::event::{AckSample, PathInfo, Resume};
+use crate::event::{AckSample, PathInfo};
 use crate::registry::{Param, Params, Spec};
 use crate::reno_window::RenoWindow;
 use crate::window_law::{self, Signal, WindowLaw};
@@ -142,8 +142,6 @@ impl WindowLaw for Ledbat {
             _ => window.cwnd / 2.0,
         }
     }
-
-    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {}
 
     fn path_changed(&mut self, path: &PathInfo, _window: &RenoWindow) {
         self.delays = DelayHistory::new(path.now_ns);

@@ -5,7 +5,7 @@
 
 use super::ledbat::DelayHistory;
 use crate::controller::{Controller, Field, Needs};
-use crate::event::{AckSample, PathInfo, Resume};
+use crate::event::{AckSample, PathInfo};
 use crate::registry::{Param, Params, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow};
 use crate::window_law::{self, Signal, WindowLaw};
@@ -178,8 +178,6 @@ impl WindowLaw for LedbatPlusPlus {
             window.undo();
         }
     }
-
-    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {}
 
     fn path_changed(&mut self, path: &PathInfo, _window: &RenoWindow) {
         self.delays = DelayHistory::new(path.now_ns);

@@ -30,7 +30,7 @@ impl Run {
             acked_packets: 1,
             rtt_ns: rtt_ms * MS,
             srtt_ns: rtt_ms * MS,
-            flags: AckSample::CWND_LIMITED,
+            flags: AckSample::CWND_LIMITED | AckSample::CUMULATIVE,
             ..AckSample::default()
         };
         self.ledbat.on_ack(&Ack { sample, hops: &[] });

@@ -72,9 +72,6 @@ struct Scalable {
 
 impl WindowLaw for Scalable {
     fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
-        if !ack.has(AckSample::CUMULATIVE) {
-            return;
-        }
         let acked = window.slow_start(ack);
         if self.linux {
             // Linux has no legacy window: it grows like Reno up to 1/a, where both are equally fast.

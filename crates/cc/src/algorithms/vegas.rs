@@ -186,7 +186,8 @@ impl WindowLaw for Vegas {
         self.rtts.discard();
     }
 
-    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {
+    fn resume(&mut self, resume: &Resume, window: &mut RenoWindow) {
+        window.on_resume(resume);
         self.rtts.discard();
         if self.linux {
             self.rtts.forget_base();

@@ -142,7 +142,8 @@ impl WindowLaw for Veno {
         self.rtts.discard();
     }
 
-    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {
+    fn resume(&mut self, resume: &Resume, window: &mut RenoWindow) {
+        window.on_resume(resume);
         self.rtts.discard();
     }
 

@@ -108,9 +108,6 @@ impl WindowLaw for Westwood {
     }
 
     fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
-        if !ack.has(AckSample::CUMULATIVE) {
-            return;
-        }
         window.grow_as_reno(ack);
     }
 
@@ -190,9 +187,6 @@ impl WindowLaw for Linux {
     }
 
     fn advance(&mut self, ack: &AckSample, window: &mut RenoWindow) {
-        if !ack.has(AckSample::CUMULATIVE) {
-            return;
-        }
         window.grow_as_reno(ack);
     }
 

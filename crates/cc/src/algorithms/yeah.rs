@@ -225,7 +225,8 @@ impl WindowLaw for Yeah {
         self.rtts.discard();
     }
 
-    fn resume(&mut self, _resume: &Resume, _window: &mut RenoWindow) {
+    fn resume(&mut self, resume: &Resume, window: &mut RenoWindow) {
+        window.on_resume(resume);
         self.restart();
     }
 
