@@ -6,6 +6,8 @@
 pub mod algorithms;
 mod bounds;
 pub mod controller;
+#[cfg(test)]
+mod driver;
 pub mod episode;
 pub mod event;
 pub mod filters;

@@ -135,4 +135,4 @@ impl<L: WindowLaw> Controller for RenoWith<L> {
 
 #[cfg(test)]
 #[path = "window_law_tests.rs"]
-pub(crate) mod tests;
+mod tests;

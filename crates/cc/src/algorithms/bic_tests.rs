@@ -1,22 +1,20 @@
 use super::{ACK_RATIO_SCALE, Common, Linux, SPEC};
+use crate::driver::{Driver, MS};
 use crate::event::{AckSample, PathInfo};
 use crate::reno_window::RenoWindow;
 use crate::window_law::WindowLaw;
-use crate::window_law::tests::Bench;
-
-const MS: u64 = 1_000_000;
 
 /// A bench whose last maximum is `w_max` and whose window is `window`, with W_max reached from below by one loss.
-fn after_loss_at(profile: Option<&str>, w_max: f64) -> Bench {
-    let mut bench = Bench::new(&SPEC, profile, w_max);
+fn after_loss_at(profile: Option<&str>, w_max: f64) -> Driver {
+    let mut bench = Driver::avoiding(&SPEC, profile, w_max);
     bench.lose();
     bench
 }
 
 /// Increase per round trip that the law reports after one ACK.
-fn increase(bench: &mut Bench) -> f64 {
+fn increase(bench: &mut Driver) -> f64 {
     bench.gained(1);
-    bench.field(2)
+    bench.observed()[2]
 }
 
 #[track_caller]
@@ -28,11 +26,11 @@ fn near(got: f64, expected: f64) {
 #[test]
 fn up_to_14_packets_it_is_reno() {
     for (profile, kept) in [(None, 0.875), (Some("nist"), 0.875), (Some("linux"), 819.0 / 1024.0)] {
-        assert_eq!(Bench::new(&SPEC, profile, 14.0).after_loss(), 7.0, "{profile:?}");
+        assert_eq!(Driver::avoiding(&SPEC, profile, 14.0).after_loss(), 7.0, "{profile:?}");
         let expected: f64 = 1000.0 * kept;
         let expected = if profile == Some("linux") { expected.floor() } else { expected };
-        near(Bench::new(&SPEC, profile, 1000.0).after_loss(), expected);
-        near(Bench::new(&SPEC, profile, 14.0).per_packet(), 1.0 / 14.0);
+        near(Driver::avoiding(&SPEC, profile, 1000.0).after_loss(), expected);
+        near(Driver::avoiding(&SPEC, profile, 14.0).per_packet(), 1.0 / 14.0);
     }
 }
 
@@ -44,9 +42,9 @@ fn the_search_halves_the_distance_within_s_min_and_s_max() {
     assert_eq!(increase(&mut after_loss_at(None, 100.0)), 6.25);
     let mut bench = after_loss_at(None, 100.0);
     let mut least = f64::INFINITY;
-    while bench.window() < 99.98 {
+    while bench.cwnd() < 99.98 {
         least = least.min(increase(&mut bench));
-        assert!(bench.window() < 100.0);
+        assert!(bench.cwnd() < 100.0);
     }
     assert!((0.01..0.011).contains(&least), "{least}");
 }
@@ -57,36 +55,36 @@ fn beyond_w_max_steps_double_up_to_s_max() {
     let mut steps = vec![];
     while steps.len() < 6 {
         let step = increase(&mut bench);
-        if bench.window() > 99.999 && steps.last() != Some(&step) {
+        if bench.cwnd() > 99.999 && steps.last() != Some(&step) {
             steps.push(step);
         }
     }
     assert_eq!(steps, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
     // 1 + 2 + 4 + 8 + 16 beyond the maximum.
-    near(bench.window().floor(), 131.0);
+    near(bench.cwnd().floor(), 131.0);
 }
 
 #[test]
 fn before_any_loss_it_grows_by_s_max() {
-    assert_eq!(increase(&mut Bench::new(&SPEC, None, 100.0)), 32.0);
+    assert_eq!(increase(&mut Driver::avoiding(&SPEC, None, 100.0)), 32.0);
 }
 
 #[test]
 fn fast_convergence_releases_when_the_maximum_was_not_reached() {
     let mut bench = after_loss_at(None, 1000.0);
-    assert_eq!(bench.field(1), 1000.0);
+    assert_eq!(bench.observed()[1], 1000.0);
     bench.lose();
     // 875 (2 - 1/8) / 2.
-    assert_eq!(bench.field(1), 820.3125);
-    assert_eq!(bench.window(), 765.625);
-    let mut bench = Bench::with(
+    assert_eq!(bench.observed()[1], 820.3125);
+    assert_eq!(bench.cwnd(), 765.625);
+    let mut bench = Driver::new(
         &SPEC,
         None,
         &[("initial_window", 1000.0), ("initial_ssthresh", 1000.0), ("fast_convergence", 0.0)],
     );
     bench.lose();
     bench.lose();
-    assert_eq!(bench.field(1), 875.0);
+    assert_eq!(bench.observed()[1], 875.0);
 }
 
 /// Linux's law at W_max 1000, with one packet per ACK: nothing doubles.
@@ -122,7 +120,7 @@ fn linux_searches_in_quarters() {
 #[test]
 fn linux_doubles_for_delayed_acks() {
     assert_eq!(linux(0.0).per_packet(1000.0), 20.0);
-    let mut bench = Bench::new(&SPEC, Some("linux"), 1000.0);
+    let mut bench = Driver::avoiding(&SPEC, Some("linux"), 1000.0);
     near(increase(&mut bench), 100.0);
     let mut law = linux(0.0);
     let path = PathInfo { now_ns: 0, packet_bytes: 1000, initial_window_packets: 10, seed: 0 };
@@ -145,7 +143,7 @@ fn linux_doubles_for_delayed_acks() {
 #[test]
 fn linux_counts_whole_packets() {
     let mut bench = after_loss_at(Some("linux"), 1000.0);
-    assert_eq!(bench.window(), 799.0);
+    assert_eq!(bench.cwnd(), 799.0);
     // floor(799 / 16) = 49 packets, 49 * 16 / 31 = 25 after one packet per ACK.
     assert_eq!(bench.gained(24), 0.0);
     assert_eq!(bench.gained(1), 1.0);
@@ -155,11 +153,11 @@ fn linux_counts_whole_packets() {
 fn linux_forgets_the_maximum_at_a_timeout_and_undoes_the_window_only() {
     let mut bench = after_loss_at(Some("linux"), 1000.0);
     bench.undo();
-    assert_eq!((bench.window(), bench.field(1)), (1000.0, 1000.0));
+    assert_eq!((bench.cwnd(), bench.observed()[1]), (1000.0, 1000.0));
     bench.now_ns += MS;
     bench.time_out(1);
-    assert!(bench.field(1).is_nan());
+    assert!(bench.observed()[1].is_nan());
     let mut paper = after_loss_at(None, 1000.0);
     paper.undo();
-    assert!(paper.window() == 1000.0 && paper.field(1).is_nan());
+    assert!(paper.cwnd() == 1000.0 && paper.observed()[1].is_nan());
 }

@@ -1,7 +1,6 @@
-use super::super::driver::Driver;
 use super::*;
+use crate::driver::{Driver, MS, PACKET};
 
-const MS: u64 = 1_000_000;
 /// G so small that any growth of the RTT calls for a backoff, and so large that none does.
 const CERTAIN: (&str, f64) = ("scale", 0.0001);
 const NEVER: (&str, f64) = ("scale", 1.0);
@@ -110,7 +109,7 @@ fn a_backoff_keeps_seven_tenths_at_once_and_growth_goes_on() {
     run.limited = true;
     run.ack(103 * MS);
     assert!(run.cwnd() > 70.0);
-    run.spurious();
+    run.undo();
     close(run.cwnd(), 100.0);
 }
 
@@ -258,9 +257,9 @@ fn an_empty_queue_ends_the_shadow() {
 #[test]
 fn a_timeout_halves_the_threshold_and_forgets_the_gradients() {
     let mut run = run(None, &[NEVER]);
-    run.time_out();
+    run.time_out(1);
     close(run.cwnd(), 1.0);
-    close(run.observed()[0], 50.0 * 1500.0);
+    close(run.observed()[0], 50.0 * PACKET as f64);
     round(&mut run, 120, 120);
     assert!(gradient(&run).is_nan());
 }

@@ -1,75 +1,28 @@
 use super::*;
-
-const MS: u64 = 1_000_000;
-const PACKET: u64 = 1000;
+use crate::driver::{Driver, MS, PACKET, close};
+use crate::event::AckSample;
 
 /// A CUBIC in congestion avoidance with window `w` and no history, driven by ACKs at a constant RTT.
-struct Run {
-    cubic: Box<dyn Controller>,
-    now_ns: u64,
-    rtt_ns: u64,
+fn cubic(profile: Option<&str>, window: f64, rtt_ns: u64) -> Driver {
+    let mut run = Driver::avoiding(&SPEC, profile, window);
+    run.rtt_ns = rtt_ns;
+    run
 }
 
-impl Run {
-    fn new(profile: Option<&str>, window: f64, rtt_ns: u64) -> Self {
-        let mut params = SPEC.params(profile).unwrap();
-        params.set("initial_window", window).unwrap();
-        params.set("initial_ssthresh", window).unwrap();
-        let path = PathInfo {
-            now_ns: 0,
-            packet_bytes: PACKET as u32,
-            initial_window_packets: 10,
-            seed: 0,
-        };
-        Self { cubic: build(&params, &path), now_ns: 0, rtt_ns }
-    }
-
-    fn cwnd(&self) -> f64 {
-        self.cubic.control().cwnd_bytes as f64 / PACKET as f64
-    }
-
-    /// One ACK of one packet after `gap_ns`.
-    fn ack(&mut self, gap_ns: u64) {
-        self.now_ns += gap_ns;
-        let sample = AckSample {
-            now_ns: self.now_ns,
-            acked_packets: 1,
-            acked_bytes: PACKET,
-            rtt_ns: self.rtt_ns,
-            srtt_ns: self.rtt_ns,
-            min_rtt_ns: self.rtt_ns,
-            flags: AckSample::CWND_LIMITED,
-            ..AckSample::default()
-        };
-        self.cubic.on_ack(&Ack { sample, hops: &[] });
-    }
-
-    /// ACK-clocked: a window of ACKs per RTT, until `until_ns`.
-    fn ack_until(&mut self, until_ns: u64) {
-        while self.now_ns < until_ns {
-            self.ack((self.rtt_ns as f64 / self.cwnd()) as u64);
-        }
-    }
-
-    fn lose(&mut self) {
-        self.cubic.on_loss(&Loss {
-            now_ns: self.now_ns,
-            prior_in_flight_bytes: self.cubic.control().cwnd_bytes,
-            lost_packets: 1,
-            flags: Loss::EPISODE_START,
-            ..Loss::default()
-        });
-    }
-
-    fn observed(&self) -> [f64; 4] {
-        let mut out = [0.0; 4];
-        self.cubic.observe(&mut out);
-        out
-    }
+/// One ACK of one packet after `gap_ns`.
+fn ack(run: &mut Driver, gap_ns: u64) {
+    run.ack_after(gap_ns, run.rtt_ns);
 }
 
-fn close(a: f64, b: f64, relative: f64) {
-    assert!((a - b).abs() <= relative * b.abs(), "{a} against {b}");
+/// One ACK of one packet, a window of which fills an RTT.
+fn ack_clocked(run: &mut Driver) {
+    ack(run, (run.rtt_ns as f64 / run.cwnd()) as u64);
+}
+
+fn ack_until(run: &mut Driver, until_ns: u64) {
+    while run.now_ns < until_ns {
+        ack_clocked(run);
+    }
 }
 
 /// T2 and the K table: cwnd_epoch = 0.7 W_max.
@@ -91,55 +44,53 @@ fn alpha_is_0_5294() {
 /// T2: W(K) = W_max and W(2K) = W_max + 0.3 W_max, by a stream of ACKs.
 #[test]
 fn the_window_follows_the_cubic() {
-    let mut run = Run::new(None, 1000.0, 100 * MS);
+    let mut run = cubic(None, 1000.0, 100 * MS);
     run.lose();
     assert_eq!(run.cwnd(), 700.0);
-    run.ack(MS);
-    let [_, w_max, k, _] = run.observed();
+    ack(&mut run, MS);
+    let [_, w_max, k, _] = run.fields::<4>();
     assert_eq!(w_max, 1000.0);
     close(k, 9.086, 1e-3);
     let start_ns = run.now_ns;
     let k_ns = (k * 1e9) as u64;
-    run.ack_until(start_ns + k_ns);
+    ack_until(&mut run, start_ns + k_ns);
     close(run.cwnd(), 1000.0, 1e-3);
-    run.ack_until(start_ns + 2 * k_ns);
+    ack_until(&mut run, start_ns + 2 * k_ns);
     close(run.cwnd(), 1300.0, 1e-3);
 }
 
 /// T3: the second of two close losses sets W_max to 0.85 of the window.
 #[test]
 fn fast_convergence() {
-    let mut run = Run::new(None, 1000.0, 100 * MS);
+    let mut run = cubic(None, 1000.0, 100 * MS);
     run.lose();
-    assert_eq!(run.observed()[1], 1000.0);
+    assert_eq!(run.fields::<4>()[1], 1000.0);
     run.lose();
-    close(run.observed()[1], 0.85 * 700.0, 1e-12);
+    close(run.fields::<4>()[1], 0.85 * 700.0, 1e-12);
     close(run.cwnd(), 490.0, 1e-5);
 }
 
 #[test]
 fn a_loss_within_the_episode_costs_nothing_and_an_undo_restores() {
-    let mut run = Run::new(None, 1000.0, 100 * MS);
+    let mut run = cubic(None, 1000.0, 100 * MS);
     run.lose();
-    run.cubic.on_loss(&Loss { lost_packets: 5, ..Loss::default() });
+    run.lose_again(0);
     assert_eq!(run.cwnd(), 700.0);
-    run.cubic.on_spurious_loss(&Undo::default());
+    run.undo();
     assert_eq!(run.cwnd(), 1000.0);
 }
 
 #[test]
 fn a_timeout_restarts_from_one_packet_with_k_zero() {
-    let mut run = Run::new(None, 1000.0, 100 * MS);
-    let timeout =
-        |consecutive| Timeout { in_flight_bytes: 1000 * PACKET, consecutive, ..Timeout::default() };
-    run.cubic.on_rto(&timeout(1));
-    run.cubic.on_rto(&timeout(2));
+    let mut run = cubic(None, 1000.0, 100 * MS);
+    run.time_out(1);
+    run.time_out(2);
     assert_eq!(run.cwnd(), 1.0);
-    close(run.observed()[0], 700.0 * PACKET as f64, 1e-12);
+    close(run.fields::<4>()[0], 700.0 * PACKET as f64, 1e-12);
     for _ in 0..700 {
-        run.ack(MS / 10);
+        ack(&mut run, MS / 10);
     }
-    let [_, _, k, _] = run.observed();
+    let [_, _, k, _] = run.fields::<4>();
     assert_eq!(k, 0.0);
     assert!(run.cwnd() >= 700.0 && run.cwnd() < 701.0, "{}", run.cwnd());
 }
@@ -148,13 +99,13 @@ fn a_timeout_restarts_from_one_packet_with_k_zero() {
 /// (C (3 + beta) / (4 (1 - beta)))^(1/4) (R N)^(3/4) = 1.054 (R N)^(3/4).
 #[test]
 fn response_function() {
-    let mut run = Run::new(None, 203.0, 100 * MS);
+    let mut run = cubic(None, 203.0, 100 * MS);
     run.lose();
-    run.ack(MS);
-    let (start_ns, [_, _, k, _]) = (run.now_ns, run.observed());
+    ack(&mut run, MS);
+    let (start_ns, [_, _, k, _]) = (run.now_ns, run.fields::<4>());
     let mut packets = 0.0;
     while run.now_ns < start_ns + (k * 1e9) as u64 {
-        run.ack((run.rtt_ns as f64 / run.cwnd()) as u64);
+        ack_clocked(&mut run);
         packets += 1.0;
     }
     let mean = packets * 0.1 / k;
@@ -167,7 +118,7 @@ fn response_function() {
 /// At an RTT of 10 ms and p = 1e-4 the cubic alone would have 33 packets: the window is Reno's, sqrt(3 / (2 p)) = 122.5.
 #[test]
 fn reno_friendly_region() {
-    let mut run = Run::new(None, 150.0, 10 * MS);
+    let mut run = cubic(None, 150.0, 10 * MS);
     let (mut packets, mut rtts) = (0.0, 0.0);
     for cycle in 0..60 {
         for _ in 0..10_000 {
@@ -176,7 +127,7 @@ fn reno_friendly_region() {
                 packets += 1.0;
                 rtts += 1.0 / cwnd;
             }
-            run.ack((run.rtt_ns as f64 / cwnd) as u64);
+            ack_clocked(&mut run);
         }
         run.lose();
     }
@@ -185,10 +136,10 @@ fn reno_friendly_region() {
 
 #[test]
 fn linux_profile_keeps_717_of_1024_and_grows_5_percent_before_a_maximum() {
-    let mut run = Run::new(Some("linux"), 100.0, 100 * MS);
+    let mut run = cubic(Some("linux"), 100.0, 100 * MS);
     // No maximum known: at least 5 % of a packet per packet acknowledged.
     for _ in 0..100 {
-        run.ack(MS / 100);
+        ack(&mut run, MS / 100);
     }
     close(run.cwnd(), 105.0, 1e-3);
     run.lose();
@@ -196,10 +147,10 @@ fn linux_profile_keeps_717_of_1024_and_grows_5_percent_before_a_maximum() {
     assert_eq!(run.cwnd(), 73.0);
     // K = cbrt(32 / 0.4) = 4.309 s. The smallest RTT is added to the time, so the first ACK is 4.209 s before W_max, 29.8
     // packets below it: the target is 105 - 29, three above the window, one packet for every 73 / 3 = 24 acknowledged.
-    (0..23).for_each(|_| run.ack(MS / 100));
-    close(run.observed()[2], 4.309, 1e-3);
+    (0..23).for_each(|_| ack(&mut run, MS / 100));
+    close(run.fields::<4>()[2], 4.309, 1e-3);
     assert_eq!(run.cwnd(), 73.0);
-    run.ack(MS / 100);
+    ack(&mut run, MS / 100);
     assert_eq!(run.cwnd(), 74.0);
 }
 
@@ -207,15 +158,15 @@ fn linux_profile_keeps_717_of_1024_and_grows_5_percent_before_a_maximum() {
 /// less the RTT of 40 ms by which it looks ahead.
 #[test]
 fn linux_rests_on_the_maximum() {
-    let mut run = Run::new(Some("ns-3"), 418.0, 40 * MS);
+    let mut run = cubic(Some("ns-3"), 418.0, 40 * MS);
     run.lose();
     assert_eq!(run.cwnd(), 292.0);
-    run.ack(MS);
-    let (start_ns, [_, w_max, k, _]) = (run.now_ns, run.observed());
+    ack(&mut run, MS);
+    let (start_ns, [_, w_max, k, _]) = (run.now_ns, run.fields::<4>());
     assert_eq!(w_max, 418.0);
     close(k, 6.804, 1e-3); // cbrt(126 / 0.4)
     let mut at = |seconds: f64| {
-        run.ack_until(start_ns + (seconds * 1e9) as u64);
+        ack_until(&mut run, start_ns + (seconds * 1e9) as u64);
         run.cwnd()
     };
     assert_eq!(at(k - 1.357 - 0.08), 417.0);
@@ -226,21 +177,15 @@ fn linux_rests_on_the_maximum() {
 
 #[test]
 fn time_without_a_full_window_does_not_count() {
-    let mut run = Run::new(None, 1000.0, 100 * MS);
+    let mut run = cubic(None, 1000.0, 100 * MS);
     run.lose();
-    run.ack(MS);
+    ack(&mut run, MS);
     let before = run.cwnd();
     // 30 s of ACKs that the window did not limit, then one that it did.
     for _ in 0..300 {
         run.now_ns += 100 * MS;
-        let sample = AckSample {
-            now_ns: run.now_ns,
-            acked_packets: 1,
-            srtt_ns: run.rtt_ns,
-            ..AckSample::default()
-        };
-        run.cubic.on_ack(&Ack { sample, hops: &[] });
+        run.send(AckSample { flags: 0, ..run.sample(1, 100 * MS) });
     }
-    run.ack(MS);
+    ack(&mut run, MS);
     assert!(run.cwnd() - before < 0.1, "{} -> {}", before, run.cwnd());
 }

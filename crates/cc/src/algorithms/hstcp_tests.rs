@@ -1,5 +1,5 @@
 use super::{ROWS, Response, SPEC, Table};
-use crate::window_law::tests::{Bench, GROW};
+use crate::driver::Driver;
 
 const RFC: Response = Response {
     low_window: 38.0,
@@ -16,9 +16,9 @@ fn near(got: f64, expected: f64, share: f64) {
 
 /// What the law says at a window, by the fields after an ACK.
 fn a_and_b(profile: Option<&str>, window: f64) -> (f64, f64) {
-    let mut bench = Bench::new(&SPEC, profile, window);
+    let mut bench = Driver::avoiding(&SPEC, profile, window);
     bench.gained(1);
-    (bench.field(1), bench.field(2))
+    (bench.observed()[1], bench.observed()[2])
 }
 
 /// T4, and the rest of the numbers of RFC 3649 §5.
@@ -48,17 +48,21 @@ fn increase_and_decrease_are_those_of_the_rfc() {
 fn up_to_low_window_it_is_reno() {
     for (profile, low) in [(None, 38.0), (Some("nist"), 31.0), (Some("linux"), 38.0)] {
         assert_eq!(a_and_b(profile, low), (1.0, 0.5), "{profile:?}");
-        assert_eq!(Bench::new(&SPEC, profile, low).after_loss(), low / 2.0);
+        assert_eq!(Driver::avoiding(&SPEC, profile, low).after_loss(), low / 2.0);
         let b = a_and_b(profile, low + 1.0).1;
         assert!(b < 0.5, "{profile:?}: {b}");
     }
-    assert_eq!(Bench::new(&SPEC, None, 38.0).per_packet(), 1.0 / 38.0);
+    assert_eq!(Driver::avoiding(&SPEC, None, 38.0).per_packet(), 1.0 / 38.0);
 }
 
 #[test]
 fn a_loss_removes_b_of_the_window_before_the_cut() {
-    near(Bench::new(&SPEC, None, 10_000.0).after_loss(), 10_000.0 * (1.0 - RFC.b(10_000.0)), 1e-6);
-    near(Bench::new(&SPEC, None, 83_000.0).after_loss(), 74_700.0, 1e-6);
+    near(
+        Driver::avoiding(&SPEC, None, 10_000.0).after_loss(),
+        10_000.0 * (1.0 - RFC.b(10_000.0)),
+        1e-6,
+    );
+    near(Driver::avoiding(&SPEC, None, 83_000.0).after_loss(), 74_700.0, 1e-6);
 }
 
 #[test]
@@ -94,14 +98,14 @@ fn linux_takes_row_and_growth_per_ack() {
     for (window, a) in [(38.0, 1.0), (39.0, 2.0), (118.0, 2.0), (119.0, 3.0), (100_000.0, 72.0)] {
         assert_eq!(a_and_b(Some("linux"), window).0, a, "{window}");
     }
-    let mut bench = Bench::new(&SPEC, Some("linux"), 100.0);
+    let mut bench = Driver::avoiding(&SPEC, Some("linux"), 100.0);
     assert_eq!(bench.gained(49), 0.0);
     assert_eq!(bench.gained(1), 1.0);
     // Two packets per ACK count once.
-    bench.ack(2, GROW);
-    assert_eq!(bench.window(), 101.0);
+    bench.send(bench.sample(2, bench.rtt_ns));
+    assert_eq!(bench.cwnd(), 101.0);
     // 101 - floor(101 * 112/256) = 101 - 44.
     assert_eq!(bench.after_loss(), 57.0);
     // Before any ACK in congestion avoidance: half.
-    assert_eq!(Bench::new(&SPEC, Some("linux"), 1000.0).after_loss(), 500.0);
+    assert_eq!(Driver::avoiding(&SPEC, Some("linux"), 1000.0).after_loss(), 500.0);
 }

@@ -1,17 +1,16 @@
 use super::SPEC;
-use crate::window_law::tests::{Bench, GROW, near};
+use crate::driver::{Driver, MS, near};
 
-const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 
 /// alpha as it stands `delta_ms` after the beginning, with beta 0.5: the factor alone.
 fn alpha_after(profile: Option<&str>, delta_ms: u64, rtt_ms: u64) -> f64 {
-    let mut bench = Bench::new(&SPEC, profile, 2.0);
+    let mut bench = Driver::avoiding(&SPEC, profile, 2.0);
     bench.rtt_ns = rtt_ms * MS;
     bench.now_ns = delta_ms * MS;
     // Linux renews alpha with the packet that it grows by.
     bench.gained(8);
-    bench.field(1)
+    bench.observed()[1]
 }
 
 /// T6 and the numbers beside it: 1, 11.25, 45, 126 at 1, 2, 5, 11 s, times 2 (1 - beta).
@@ -35,11 +34,11 @@ fn the_increase_grows_with_the_time_since_the_event() {
 fn rtt_scaling_divides_by_the_ratio_to_100_ms_within_bounds() {
     let scaled = |rtt_ms: u64| {
         let values = [("initial_window", 2.0), ("initial_ssthresh", 2.0), ("rtt_scaling", 1.0)];
-        let mut bench = Bench::with(&SPEC, None, &values);
+        let mut bench = Driver::new(&SPEC, None, &values);
         bench.rtt_ns = rtt_ms * MS;
         bench.now_ns = 11 * SECOND;
         bench.gained(1);
-        bench.field(1)
+        bench.observed()[1]
     };
     near(scaled(50), 63.0);
     near(scaled(1), 12.6);
@@ -49,10 +48,10 @@ fn rtt_scaling_divides_by_the_ratio_to_100_ms_within_bounds() {
 }
 
 /// A flow of `rounds` windows of 100 packets at `rtt_ms`.
-fn rounds(bench: &mut Bench, rounds: u32, rtt_ms: u64) {
+fn rounds(bench: &mut Driver, rounds: u32, rtt_ms: u64) {
     bench.rtt_ns = rtt_ms * MS;
     for _ in 0..rounds {
-        bench.acks(bench.window() as u64 + 1, rtt_ms * MS);
+        bench.spread(bench.cwnd() as u64 + 1, rtt_ms * MS);
     }
 }
 
@@ -62,11 +61,11 @@ fn the_window_kept_is_the_ratio_of_round_trip_times_within_bounds() {
     let cut = |largest_ms: u64| {
         let values =
             [("initial_window", 100.0), ("initial_ssthresh", 100.0), ("bandwidth_switch", 0.0)];
-        let mut bench = Bench::with(&SPEC, None, &values);
+        let mut bench = Driver::new(&SPEC, None, &values);
         rounds(&mut bench, 1, 50);
         rounds(&mut bench, 1, largest_ms);
         bench.lose();
-        bench.field(2)
+        bench.observed()[2]
     };
     near(cut(80), 0.625);
     near(cut(55), 0.8);
@@ -75,17 +74,17 @@ fn the_window_kept_is_the_ratio_of_round_trip_times_within_bounds() {
 
 #[test]
 fn the_first_event_and_a_change_of_throughput_halve() {
-    let mut bench = Bench::new(&SPEC, None, 100.0);
+    let mut bench = Driver::avoiding(&SPEC, None, 100.0);
     rounds(&mut bench, 20, 80);
-    assert!((bench.after_loss() / 100.0) > 0.4 && bench.field(2) == 0.5);
+    assert!((bench.after_loss() / 100.0) > 0.4 && bench.observed()[2] == 0.5);
     // The same throughput again: the ratio counts, RTTmax fading towards RTTmin.
     let mut steady = |packets: u64, n: u32| {
         for _ in 0..n {
             bench.rtt_ns = 80 * MS;
-            bench.acks(packets, 80 * MS);
+            bench.spread(packets, 80 * MS);
         }
         bench.lose();
-        bench.field(2)
+        bench.observed()[2]
     };
     assert_eq!(steady(100, 10), 0.8);
     // Twice the throughput.
@@ -96,42 +95,42 @@ fn the_first_event_and_a_change_of_throughput_halve() {
 #[test]
 fn the_largest_rtt_fades_and_linux_takes_jumps_for_outliers() {
     for (profile, largest) in [(None, 200.0), (Some("linux"), 52.0)] {
-        let mut bench = Bench::new(&SPEC, profile, 100.0);
+        let mut bench = Driver::avoiding(&SPEC, profile, 100.0);
         rounds(&mut bench, 1, 40);
         rounds(&mut bench, 1, 52);
         rounds(&mut bench, 1, 200);
-        near(bench.field(3), largest);
+        near(bench.observed()[3], largest);
         bench.lose();
-        near(bench.field(3), 40.0 + 0.95 * (largest - 40.0));
+        near(bench.observed()[3], 40.0 + 0.95 * (largest - 40.0));
     }
 }
 
 #[test]
 fn an_undo_restores_the_time_of_the_event() {
-    let mut bench = Bench::new(&SPEC, None, 100.0);
+    let mut bench = Driver::avoiding(&SPEC, None, 100.0);
     bench.now_ns = 3 * SECOND;
     bench.gained(1);
-    let alpha = bench.field(1);
+    let alpha = bench.observed()[1];
     near(alpha, 22.0);
     bench.lose();
     bench.gained(1);
-    near(bench.field(1), 1.0);
+    near(bench.observed()[1], 1.0);
     bench.undo();
     bench.gained(1);
-    near(bench.field(1), alpha);
+    near(bench.observed()[1], alpha);
 }
 
 #[test]
 fn linux_counts_the_event_from_the_end_of_the_repair() {
     let alpha = |profile| {
-        let mut bench = Bench::new(&SPEC, profile, 4.0);
+        let mut bench = Driver::avoiding(&SPEC, profile, 4.0);
         bench.lose();
         // Repaired after 800 ms.
         bench.now_ns = 800 * MS;
-        bench.ack(1, GROW);
+        bench.send(bench.sample(1, bench.rtt_ns));
         bench.now_ns = 2000 * MS;
         bench.gained(9);
-        bench.field(1)
+        bench.observed()[1]
     };
     near(alpha(None), 11.25);
     // 1 + floor(10 * 0.2 + 0.01).
@@ -140,7 +139,7 @@ fn linux_counts_the_event_from_the_end_of_the_repair() {
 
 #[test]
 fn linux_grows_by_whole_packets_and_loses_the_ack_that_completes_one() {
-    let mut bench = Bench::new(&SPEC, Some("linux"), 100.0);
+    let mut bench = Driver::avoiding(&SPEC, Some("linux"), 100.0);
     assert_eq!(bench.gained(100), 0.0);
     assert_eq!(bench.gained(1), 1.0);
     assert_eq!(bench.after_loss(), 50.0);

@@ -1,7 +1,5 @@
-use super::super::driver::Driver;
 use super::*;
-
-const MS: u64 = 1_000_000;
+use crate::driver::{Driver, MS, PACKET};
 
 fn close(got: f64, expected: f64, relative: f64) {
     assert!((got / expected - 1.0).abs() <= relative, "{got} against {expected}");
@@ -140,7 +138,7 @@ fn a_loss_takes_beta_and_is_undone() {
         run.recovering = true;
         (0..50).for_each(|_| run.ack(150 * MS));
         close(run.cwnd(), cwnd, 1e-4);
-        run.spurious();
+        run.undo();
         assert_eq!(run.cwnd(), 100.0);
     }
 }
@@ -151,8 +149,8 @@ fn a_timeout_resets_alpha_and_beta() {
     alpha_beta(&mut run, 1);
     let beta = alpha_beta(&mut run, 1).1;
     assert_eq!(beta, 0.125);
-    run.time_out();
+    run.time_out(1);
     let observed = run.observed();
-    assert_eq!(observed[..3], [87.5 * 1500.0, 1.0, 0.5]);
+    assert_eq!(observed[..3], [87.5 * PACKET as f64, 1.0, 0.5]);
     assert_eq!(run.cwnd(), 1.0);
 }

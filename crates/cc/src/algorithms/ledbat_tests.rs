@@ -1,96 +1,53 @@
 use super::*;
-use crate::event::{Ack, AckSample, Loss, Timeout, Undo};
+use crate::driver::{Driver, MS, PACKET, close};
+use crate::event::AckSample;
 
-const MS: u64 = 1_000_000;
-const PACKET: u64 = 1000;
-
-struct Run {
-    ledbat: Box<dyn Controller>,
-    now_ns: u64,
-}
-
-impl Run {
-    fn new(window: f64) -> Self {
-        let mut params = SPEC.params(None).unwrap();
-        params.set("initial_window", window).unwrap();
-        let path = PathInfo {
-            now_ns: 0,
-            packet_bytes: PACKET as u32,
-            initial_window_packets: 10,
-            seed: 0,
-        };
-        Self { ledbat: build(&params, &path), now_ns: 0 }
-    }
-
-    fn sample(&self, rtt_ms: u64, in_flight: f64) -> AckSample {
-        AckSample {
-            now_ns: self.now_ns,
-            acked_packets: 1,
-            rtt_ns: rtt_ms * MS,
-            prior_in_flight_bytes: (in_flight * PACKET as f64) as u64,
-            ..AckSample::default()
-        }
-    }
-
-    fn ack(&mut self, rtt_ms: u64) {
-        let sample = self.sample(rtt_ms, self.cwnd());
-        self.ledbat.on_ack(&Ack { sample, hops: &[] });
-    }
-
-    fn cwnd(&self) -> f64 {
-        self.ledbat.control().cwnd_bytes as f64 / PACKET as f64
-    }
-}
-
-fn close(a: f64, b: f64, relative: f64) {
-    assert!((a - b).abs() <= relative * b.abs(), "{a} against {b}");
+fn ledbat(window: f64) -> Driver {
+    Driver::new(&SPEC, None, &[("initial_window", window)])
 }
 
 #[test]
 fn grows_by_gain_times_off_target() {
-    let mut run = Run::new(50.0);
+    let mut run = ledbat(50.0);
     // off_target 1: a packet per window.
-    (0..50).for_each(|_| run.ack(40));
+    (0..50).for_each(|_| run.ack(40 * MS));
     close(run.cwnd(), 51.0, 2e-3);
     // The smallest of four samples counts: three of 90 ms change nothing yet.
     let before = run.cwnd();
-    (0..3).for_each(|_| run.ack(90));
+    (0..3).for_each(|_| run.ack(90 * MS));
     close(run.cwnd() - before, 3.0 / 51.0, 0.05);
     // 50 ms of queue: half; 100 ms: nothing; 200 ms: a packet less per window.
-    run.ack(90);
+    run.ack(90 * MS);
     let before = run.cwnd();
-    (0..51).for_each(|_| run.ack(90));
+    (0..51).for_each(|_| run.ack(90 * MS));
     close(run.cwnd() - before, 0.5, 0.05);
-    (0..4).for_each(|_| run.ack(140));
+    (0..4).for_each(|_| run.ack(140 * MS));
     let before = run.cwnd();
-    (0..50).for_each(|_| run.ack(140));
+    (0..50).for_each(|_| run.ack(140 * MS));
     close(run.cwnd(), before, 1e-9);
-    (0..4).for_each(|_| run.ack(240));
+    (0..4).for_each(|_| run.ack(240 * MS));
     let before = run.cwnd();
-    (0..51).for_each(|_| run.ack(240));
+    (0..51).for_each(|_| run.ack(240 * MS));
     close(before - run.cwnd(), 1.0, 0.05);
 }
 
 #[test]
 fn what_is_in_flight_limits_the_window() {
-    let mut run = Run::new(50.0);
+    let mut run = ledbat(50.0);
     for _ in 0..100 {
-        let sample = run.sample(40, 49.5);
-        run.ledbat.on_ack(&Ack { sample, hops: &[] });
+        let prior_in_flight_bytes = 99 * PACKET / 2;
+        run.send(AckSample { prior_in_flight_bytes, ..run.sample(1, 40 * MS) });
     }
     close(run.cwnd(), 50.5, 1e-3);
 }
 
 #[test]
 fn a_one_way_delay_is_preferred() {
-    let mut run = Run::new(50.0);
+    let mut run = ledbat(50.0);
     for delay_ms in [20, 70, 70, 70, 70] {
-        let sample = AckSample { one_way_delay_ns: delay_ms * MS, ..run.sample(500, 50.0) };
-        run.ledbat.on_ack(&Ack { sample, hops: &[] });
+        run.send(AckSample { one_way_delay_ns: delay_ms * MS, ..run.sample(1, 500 * MS) });
     }
-    let mut out = [0.0; 2];
-    run.ledbat.observe(&mut out);
-    assert_eq!(out, [20.0, 50.0]);
+    assert_eq!(run.observed(), [20.0, 50.0]);
 }
 
 #[test]
@@ -109,15 +66,14 @@ fn the_base_is_forgotten_after_ten_minutes() {
 
 #[test]
 fn a_loss_halves_and_a_timeout_restarts() {
-    let mut run = Run::new(50.0);
-    let loss = |flags| Loss { lost_packets: 1, flags, ..Loss::default() };
-    run.ledbat.on_loss(&loss(Loss::EPISODE_START));
-    run.ledbat.on_loss(&loss(0));
+    let mut run = ledbat(50.0);
+    run.lose();
+    run.lose_again(0);
     assert_eq!(run.cwnd(), 25.0);
-    run.ledbat.on_spurious_loss(&Undo::default());
+    run.undo();
     assert_eq!(run.cwnd(), 50.0);
-    run.ledbat.on_rto(&Timeout::default());
+    run.time_out(1);
     assert_eq!(run.cwnd(), 1.0);
-    run.ack(40);
+    run.ack(40 * MS);
     assert_eq!(run.cwnd(), 2.0);
 }

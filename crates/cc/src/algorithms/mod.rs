@@ -10,8 +10,6 @@ mod ctcp;
 mod cubic;
 mod cycle_gain;
 mod delay_threshold;
-#[cfg(test)]
-mod driver;
 mod exp_penalty;
 mod fast;
 mod fast_at;

@@ -100,18 +100,18 @@ impl WindowLaw for Scalable {
 #[cfg(test)]
 mod tests {
     use super::SPEC;
-    use crate::window_law::tests::Bench;
+    use crate::driver::Driver;
 
     /// T5: ln(8/7) / ln(1.01) = 13.4 round trips from a loss back to the window before it, at any window.
     #[test]
     fn recovery_takes_14_round_trips_at_any_window() {
         for window in [100.0, 1000.0, 10_000.0] {
-            let mut bench = Bench::new(&SPEC, None, window);
+            let mut bench = Driver::avoiding(&SPEC, None, window);
             bench.lose();
-            assert_eq!(bench.window(), window * 0.875);
+            assert_eq!(bench.cwnd(), window * 0.875);
             let mut rounds = 0;
-            while bench.window() < window {
-                bench.round();
+            while bench.cwnd() < window {
+                bench.spread(bench.cwnd() as u64, bench.rtt_ns);
                 rounds += 1;
             }
             assert_eq!(rounds, 14, "{window}");
@@ -122,17 +122,17 @@ mod tests {
     #[test]
     fn up_to_the_legacy_window_it_is_reno() {
         for profile in [None, Some("nist")] {
-            assert_eq!(Bench::new(&SPEC, profile, 16.0).per_packet(), 1.0 / 16.0);
-            assert_eq!(Bench::new(&SPEC, profile, 16.0).after_loss(), 8.0);
-            let step = Bench::new(&SPEC, profile, 17.0).per_packet();
+            assert_eq!(Driver::avoiding(&SPEC, profile, 16.0).per_packet(), 1.0 / 16.0);
+            assert_eq!(Driver::avoiding(&SPEC, profile, 16.0).after_loss(), 8.0);
+            let step = Driver::avoiding(&SPEC, profile, 17.0).per_packet();
             assert!((step - 0.01).abs() < 1e-12, "{step}");
-            assert_eq!(Bench::new(&SPEC, profile, 17.0).after_loss(), 17.0 * 0.875);
+            assert_eq!(Driver::avoiding(&SPEC, profile, 17.0).after_loss(), 17.0 * 0.875);
         }
     }
 
     #[test]
     fn linux_counts_whole_packets_and_has_no_legacy_window() {
-        let linux = |window| Bench::new(&SPEC, Some("linux"), window);
+        let linux = |window| Driver::avoiding(&SPEC, Some("linux"), window);
         // A packet for each window up to 100, for each 100 packets above.
         assert_eq!(linux(60.0).gained(59), 0.0);
         assert_eq!(linux(60.0).gained(60), 1.0);

@@ -1,7 +1,5 @@
-use super::super::driver::Driver;
 use super::*;
-
-const MS: u64 = 1_000_000;
+use crate::driver::{Driver, MS, PACKET};
 
 /// A Vegas in congestion avoidance with window `w` that has seen a base RTT of 100 ms.
 fn run(profile: Option<&str>, settings: &[(&str, f64)], w: f64) -> Driver {
@@ -66,7 +64,11 @@ fn slow_start_of_the_paper_ends_at_gamma() {
         run.begin(100 * MS);
         run.round(rtt_us * 1000);
         assert_eq!(run.cwnd(), cwnd);
-        assert_eq!(run.observed()[0].to_bits(), (ssthresh * 1500.0).to_bits(), "{rtt_us} us");
+        assert_eq!(
+            run.observed()[0].to_bits(),
+            (ssthresh * PACKET as f64).to_bits(),
+            "{rtt_us} us"
+        );
     }
 }
 
@@ -111,7 +113,7 @@ fn a_loss_halves_and_the_next_round_is_measured_anew() {
     // The queue is empty again: the samples of the repair do not count.
     run.round(100 * MS);
     assert_eq!(run.cwnd(), 51.0);
-    run.spurious();
+    run.undo();
     assert_eq!(run.cwnd(), 101.0, "undone");
 }
 
@@ -126,9 +128,9 @@ fn the_authors_code_keeps_three_quarters() {
 fn a_timeout_begins_with_one_packet_and_linux_forgets_the_base() {
     for (profile, base) in [(None, 100.0), (Some("linux"), 120.0)] {
         let mut run = run(profile, &[], 100.0);
-        run.time_out();
+        run.time_out(1);
         assert_eq!(run.cwnd(), 1.0);
-        assert_eq!(run.observed()[0], 50.0 * 1500.0, "ssthresh");
+        assert_eq!(run.observed()[0], 50.0 * PACKET as f64, "ssthresh");
         run.ack(120 * MS);
         run.ack(130 * MS);
         assert_eq!(run.observed()[1].min(120.0), base);

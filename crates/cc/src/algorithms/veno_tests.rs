@@ -1,7 +1,5 @@
-use super::super::driver::Driver;
 use super::*;
-
-const MS: u64 = 1_000_000;
+use crate::driver::{Driver, MS, PACKET};
 
 /// A Veno in congestion avoidance with window 100 that has seen a base RTT of 100 ms on one ACK.
 fn run(profile: Option<&str>) -> Driver {
@@ -37,7 +35,7 @@ fn packets_queued_tell_random_losses() {
         run.recovering = true;
         (0..100).for_each(|_| run.ack(200 * MS));
         assert_eq!(run.cwnd(), cwnd, "no growth while it is repaired");
-        run.spurious();
+        run.undo();
         assert_eq!(run.cwnd(), 100.0);
     }
 }
@@ -67,7 +65,7 @@ fn linux_grows_every_other_window_when_congested() {
 fn a_timeout_halves_the_threshold_in_linux_by_the_state() {
     for (profile, ssthresh) in [(None, 50.0), (Some("linux"), 80.0)] {
         let mut run = run(profile);
-        run.time_out();
-        assert_eq!((run.cwnd(), run.observed()[0]), (1.0, ssthresh * 1500.0));
+        run.time_out(1);
+        assert_eq!((run.cwnd(), run.observed()[0]), (1.0, ssthresh * PACKET as f64));
     }
 }

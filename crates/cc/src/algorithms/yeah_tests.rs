@@ -1,7 +1,5 @@
-use super::super::driver::Driver;
 use super::*;
-
-const MS: u64 = 1_000_000;
+use crate::driver::{Driver, MS, PACKET};
 
 /// A YeAH in congestion avoidance with window `w` that has seen a base RTT of 100 ms, on one ACK.
 fn run(profile: Option<&str>, settings: &[(&str, f64)], w: f64) -> Driver {
@@ -32,7 +30,7 @@ fn precautionary_decongestion() {
         close(run.cwnd(), cwnd);
         close(run.observed()[1], queue);
         assert_eq!(run.observed()[2], 1.0, "slow mode");
-        close(run.observed()[0] / 1500.0, cwnd);
+        close(run.observed()[0] / PACKET as f64, cwnd);
     }
 }
 
@@ -91,7 +89,7 @@ fn a_loss_takes_the_queue_or_an_eighth_and_after_rho_slow_rounds_half() {
         short_round(&mut run, rtt_ms * MS);
         run.lose();
         assert_eq!(run.cwnd(), cwnd, "{w}");
-        run.spurious();
+        run.undo();
         assert_eq!(run.cwnd(), w);
     }
     for (rounds, cwnd) in [(15, 167.0), (16, 100.0)] {
@@ -135,8 +133,8 @@ fn rounds_of_the_repair_do_not_count() {
 fn a_timeout_and_a_pause_begin_anew() {
     let mut run = run(Some("linux"), &[], 200.0);
     short_round(&mut run, 110 * MS);
-    run.time_out();
-    assert_eq!((run.cwnd(), run.observed()[0]), (1.0, 175.0 * 1500.0));
+    run.time_out(1);
+    assert_eq!((run.cwnd(), run.observed()[0]), (1.0, 175.0 * PACKET as f64));
     let mut run = tests::run(Some("linux"), &[], 200.0);
     run.controller.on_resume(&Resume::default());
     run.ack(150 * MS);
