@@ -42,6 +42,20 @@ fn tables_are_complete() {
     }
 }
 
+/// First the idea, then the equations, then what the profiles change and where it departs from its source.
+#[test]
+fn texts_are_alike() {
+    for spec in registry::all() {
+        let parts: Vec<&str> = spec.about.split("\n\n").collect();
+        let equations = parts.iter().position(|part| part.starts_with("    "));
+        assert_eq!(equations, Some(1), "{}: the idea, then the equations", spec.name);
+        for profile in spec.profiles {
+            let said = parts[2..].iter().any(|part| part.contains(&format!("`{}`", profile.name)));
+            assert!(said, "{}: nothing of the profile {}", spec.name, profile.name);
+        }
+    }
+}
+
 #[test]
 fn profiles_are_valid() {
     for spec in registry::all() {

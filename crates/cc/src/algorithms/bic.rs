@@ -10,8 +10,8 @@ use crate::window_law::{self, Signal, WindowLaw};
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "bic",
-    title: "BIC: binary increase congestion control",
-    source: "Xu, Harfoush and Rhee, Binary increase congestion control for fast long-distance networks, INFOCOM 2004",
+    title: "BIC: a binary search for the window",
+    source: "Xu, Harfoush and Rhee, Binary increase congestion control for fast long-distance networks (INFOCOM 2004)",
     about: include_str!("about/bic.md"),
     needs: Needs::NONE,
     params: &[

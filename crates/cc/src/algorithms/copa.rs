@@ -26,8 +26,8 @@ const CANDIDATES: usize = 64;
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "copa",
-    title: "Copa",
-    source: "Arun, Balakrishnan, NSDI 2018",
+    title: "Copa: the rate that a queueing delay calls for",
+    source: "Arun and Balakrishnan, Copa: practical delay-based congestion control for the Internet (NSDI 2018)",
     about: include_str!("about/copa.md"),
     needs: Needs::PACING,
     params: &[

@@ -20,8 +20,8 @@ const GAMMA_LOW: f64 = 5.0;
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "ctcp",
-    title: "Compound TCP",
-    source: "Tan, Song, Zhang, Sridharan, INFOCOM 2006; draft-sridharan-tcpm-ctcp-02",
+    title: "Compound TCP: Reno and a window that grows while there is no queue",
+    source: "Tan, Song, Zhang and Sridharan, A compound TCP approach for high-speed and long distance networks (INFOCOM 2006); draft-sridharan-tcpm-ctcp-02",
     about: include_str!("about/ctcp.md"),
     needs: Needs::NONE,
     params: &[

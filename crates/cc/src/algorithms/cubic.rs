@@ -13,7 +13,7 @@ use crate::slow_start::{SlowStart, SlowStartKind};
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "cubic",
-    title: "CUBIC",
+    title: "CUBIC: growth by the time since the last loss",
     source: "RFC 9438; slow start: RFC 9406",
     about: include_str!("about/cubic.md"),
     needs: Needs::NONE,

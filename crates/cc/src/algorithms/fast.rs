@@ -30,8 +30,8 @@ pub(super) static FIELDS: &[Field] = &[
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "fast",
-    title: "FAST TCP",
-    source: "Jin, Wei, Low, INFOCOM 2004",
+    title: "FAST TCP: alpha packets in the queue",
+    source: "Jin, Wei and Low, FAST TCP: motivation, architecture, algorithms, performance (INFOCOM 2004)",
     about: include_str!("about/fast.md"),
     needs: Needs::NONE,
     params: &[

@@ -12,8 +12,8 @@ use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START};
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "fast-at",
-    title: "FAST TCP with alpha tuning",
-    source: "Jin, Wei, Low, INFOCOM 2004; alpha tuning as in NIST SP 500-282 (2010)",
+    title: "FAST TCP with alpha tuned to the rate",
+    source: "Jin, Wei and Low, FAST TCP: motivation, architecture, algorithms, performance (INFOCOM 2004); alpha tuning as in NIST SP 500-282 (2010)",
     about: include_str!("about/fast-at.md"),
     needs: Needs::NONE,
     params: &[

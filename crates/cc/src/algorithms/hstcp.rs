@@ -10,7 +10,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "hstcp",
-    title: "HighSpeed TCP (Linux: highspeed)",
+    title: "HighSpeed TCP: steps that grow with the window (Linux: highspeed)",
     source: "RFC 3649",
     about: include_str!("about/hstcp.md"),
     needs: Needs::NONE,

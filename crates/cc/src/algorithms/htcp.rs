@@ -21,8 +21,8 @@ const SETTLING_ROUNDS: f64 = 3.0;
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "htcp",
-    title: "H-TCP",
-    source: "Leith and Shorten, H-TCP, PFLDnet 2004; draft-leith-tcp-htcp-06",
+    title: "H-TCP: growth by the time since the last loss, reduction by the queue",
+    source: "Leith and Shorten, H-TCP: TCP for high-speed and long-distance networks (PFLDnet 2004); draft-leith-tcp-htcp-06",
     about: include_str!("about/htcp.md"),
     needs: Needs::NONE,
     params: &[

@@ -1,4 +1,5 @@
-//! One file per algorithm. A new one is a file here, a line in `ALL`, and nothing else.
+//! One file per algorithm. A new one is a file here, a line in `ALL`, and nothing else. What several share is a module beside this one,
+//! first of all [`crate::reno_window`] and [`crate::window_law`].
 
 mod aimd;
 mod arx;
@@ -42,15 +43,9 @@ use crate::bounds::{
 };
 use crate::registry::Spec;
 
-/// Every algorithm, alphabetical within families.
+/// Every algorithm, by family, in the order of `paceline controllers`.
 pub(crate) static ALL: &[&Spec] = &[
-    &window::SPEC,
-    &aimd::SPEC,
-    &delay_threshold::SPEC,
-    &rtt_aimd::SPEC,
-    &exp_penalty::SPEC,
-    &rtt_gradient::SPEC,
-    &cycle_gain::SPEC,
+    // Loss-based: the window falls at losses; delay has at most a say in by how much.
     &reno::SPEC,
     &cubic::SPEC,
     &bic::SPEC,
@@ -58,24 +53,36 @@ pub(crate) static ALL: &[&Spec] = &[
     &htcp::SPEC,
     &scalable::SPEC,
     &westwood::SPEC,
+    // Delay-based: the queueing delay moves the window, alone or beside losses.
     &cdg::SPEC,
-    &illinois::SPEC,
-    &vegas::SPEC,
-    &veno::SPEC,
-    &yeah::SPEC,
+    &copa::SPEC,
     &ctcp::SPEC,
     &fast::SPEC,
     &fast_at::SPEC,
+    &illinois::SPEC,
     &ledbat::SPEC,
     &ledbat_plus_plus::SPEC,
+    &vegas::SPEC,
+    &veno::SPEC,
+    &yeah::SPEC,
+    // Model-based: a model of the path, or of a utility, says how much to send.
     &bbr1::SPEC,
-    &copa::SPEC,
-    &vivace::SPEC,
     &sprout::SPEC,
+    &vivace::SPEC,
+    // Data centre: microseconds of delay.
+    &swift::SPEC,
+    &timely::SPEC,
+    // Contest (CS 244, Kumar 2017), from a fixed window to Latte.
+    &window::SPEC,
+    &aimd::SPEC,
+    &delay_threshold::SPEC,
+    &rtt_aimd::SPEC,
+    &exp_penalty::SPEC,
+    &rtt_gradient::SPEC,
+    &cycle_gain::SPEC,
     &latte::SPEC,
+    // Rate control: the sending rate as the input of a plant whose output is the RTT.
     &arx::SPEC,
     &mpc_2020::SPEC,
     &pid::SPEC,
-    &timely::SPEC,
-    &swift::SPEC,
 ];

@@ -8,7 +8,7 @@ crate::native::algorithm!(paceline_cc_reno);
 /// The registry entry. The order of the parameters is that of `struct reno_params`.
 pub(crate) static SPEC: Spec = Spec {
     name: "reno",
-    title: "Reno: additive increase, halving on loss",
+    title: "Reno: additive increase, halving at a loss",
     source: "RFC 5681, RFC 6582, RFC 3465",
     about: include_str!("about/reno.md"),
     needs: Needs::NONE,

@@ -10,8 +10,8 @@ use crate::window_law::{self, Signal, WindowLaw};
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "scalable",
-    title: "Scalable TCP",
-    source: "Kelly, Scalable TCP: improving performance in highspeed wide area networks, CCR 33(2), 2003",
+    title: "Scalable TCP: a constant step per packet acknowledged",
+    source: "Kelly, Scalable TCP: improving performance in highspeed wide area networks (CCR 33:2, 2003)",
     about: include_str!("about/scalable.md"),
     needs: Needs::NONE,
     params: &[

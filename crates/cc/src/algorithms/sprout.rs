@@ -23,8 +23,8 @@ const MAX_LATE_TICKS: u64 = 2;
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "sprout",
-    title: "Sprout, with the inference at the sender",
-    source: "Winstein, Sivaraman, Balakrishnan, NSDI 2013",
+    title: "Sprout: a forecast of deliveries, made at the sender",
+    source: "Winstein, Sivaraman and Balakrishnan, Stochastic forecasts achieve high throughput and low delay over cellular networks (NSDI 2013)",
     about: include_str!("about/sprout.md"),
     needs: Needs::TIMERS,
     params: &[

@@ -25,8 +25,8 @@ const BITS_PER_MBIT: f64 = 1e6;
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "vivace",
-    title: "PCC Vivace",
-    source: "Dong et al., NSDI 2018",
+    title: "PCC Vivace: the rate along the gradient of a utility",
+    source: "Dong et al., PCC Vivace: online-learning congestion control (NSDI 2018)",
     about: include_str!("about/vivace.md"),
     needs: Needs::PACING.and(Needs::SEND_EVENTS),
     params: &[

@@ -12,8 +12,8 @@ use crate::window_law::{self, Signal, WindowLaw};
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "westwood",
-    title: "Westwood+",
-    source: "Grieco and Mascolo, Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion control, CCR 34(2), 2004",
+    title: "Westwood+: a loss keeps what the path delivers",
+    source: "Grieco and Mascolo, Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion control (CCR 34:2, 2004)",
     about: include_str!("about/westwood.md"),
     needs: Needs::NONE,
     params: &[
