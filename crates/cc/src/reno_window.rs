@@ -8,7 +8,7 @@ use crate::bounds::{MAX_WINDOW_PACKETS, packet_size, window_bytes};
 use crate::controller::Field;
 use crate::episode::EpisodeGate;
 use crate::event::{AckSample, PathInfo, Resume};
-use crate::registry::{Param, Params};
+use crate::registry::{Param, Params, Profile};
 use crate::slow_start::{SlowStart, SlowStartKind};
 
 /// Smallest threshold, and smallest window after a loss, packets (RFC 5681 eq. 4).
@@ -37,6 +37,19 @@ pub(crate) const INITIAL_SSTHRESH: Param = Param::integer(
     (2.0, 1_000_000_000.0),
     "initial slow-start threshold; the default is no limit",
 );
+/// How NIST SP 500-282 starts every algorithm.
+pub(crate) const NIST: &[Profile] = &[
+    Profile {
+        name: "nist",
+        source: "NIST SP 500-282 (2010): initial window 2, high initial threshold",
+        values: &[("initial_window", 2.0)],
+    },
+    Profile {
+        name: "nist-low-ssthresh",
+        source: "NIST SP 500-282 (2010): initial window 2, initial threshold 100",
+        values: &[("initial_window", 2.0), ("initial_ssthresh", 100.0)],
+    },
+];
 /// Field of [`RenoWindow::ssthresh_bytes`].
 pub(crate) const SSTHRESH: Field =
     Field { name: "ssthresh_bytes", unit: "bytes", doc: "slow-start threshold" };

@@ -8,6 +8,9 @@ use crate::controller::{Control, Controller, Field, Needs};
 use crate::episode::EpisodeGate;
 use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
 use crate::registry::{Param, Params, Profile, Spec};
+use crate::reno_window::{
+    INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START, SSTHRESH, WholePackets, initial_window,
+};
 use crate::slow_start::{SlowStart, SlowStartKind};
 
 /// The registry entry.
@@ -31,27 +34,10 @@ pub(crate) static SPEC: Spec = Spec {
             true,
             "release more when the window did not reach its last maximum (RFC 9438 section 4.7)",
         ),
-        Param::choice(
-            "slow_start",
-            SlowStartKind::WORDS,
-            "how the first slow start ends: plain, RFC 9406, or Linux's HyStart",
-        )
-        .with_default(1.0),
+        SLOW_START.with_default(1.0),
         Param::choice("curve", &["rfc9438", "linux"], "reading of the growth law"),
-        Param::integer(
-            "initial_window",
-            "packets",
-            0.0,
-            (0.0, 1_000_000.0),
-            "initial window; 0 = as the host starts (RFC 6928: 10)",
-        ),
-        Param::integer(
-            "initial_ssthresh",
-            "packets",
-            1_000_000_000.0,
-            (2.0, 1_000_000_000.0),
-            "initial slow-start threshold; the default is no limit",
-        ),
+        INITIAL_WINDOW,
+        INITIAL_SSTHRESH,
     ],
     profiles: &[
         Profile {
@@ -66,7 +52,7 @@ pub(crate) static SPEC: Spec = Spec {
         },
     ],
     fields: &[
-        Field { name: "ssthresh_bytes", unit: "bytes", doc: "slow-start threshold" },
+        SSTHRESH,
         Field { name: "w_max", unit: "packets", doc: "window before the last reduction, W_max" },
         Field { name: "k", unit: "s", doc: "time from epoch start to W_max, K" },
         Field { name: "w_est", unit: "packets", doc: "window Reno would have, W_est" },
@@ -75,10 +61,6 @@ pub(crate) static SPEC: Spec = Spec {
 };
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
-    let window = match params.get("initial_window") {
-        0.0 => f64::from(path.initial_window_packets),
-        packets => packets,
-    };
     let beta = params.get("beta");
     Box::new(Cubic {
         c: params.get("c"),
@@ -89,11 +71,11 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         linux: params.get_choice("curve") == "linux",
         packet_bytes: packet_size(path),
         growth: Growth {
-            cwnd: window.max(1.0),
+            cwnd: initial_window(params.get("initial_window"), path),
             ssthresh: params.get("initial_ssthresh"),
             w_max: 0.0,
             cwnd_prior: 0.0,
-            credit: 0.0,
+            counter: WholePackets::default(),
             epoch: None,
         },
         before: None,
@@ -128,8 +110,8 @@ struct Growth {
     cwnd_prior: f64,
     epoch: Option<Epoch>,
     w_max: f64,
-    /// Linux: packets acknowledged that the window has not yet grown for.
-    credit: f64,
+    /// Linux only.
+    counter: WholePackets,
 }
 
 /// A period of congestion avoidance.
@@ -236,17 +218,7 @@ impl Cubic {
             per_packet = per_packet.min((cwnd / behind_reno).floor());
         }
         // At most 1.5 times the window per RTT.
-        per_packet = per_packet.max(2.0);
-        let mut grown = 0.0;
-        if self.growth.credit >= per_packet {
-            // Credit from a flatter part of the curve is worth one packet, not a burst.
-            self.growth.credit = 0.0;
-            grown = 1.0;
-        }
-        let credit = self.growth.credit + acked;
-        let whole = (credit / per_packet).floor();
-        self.growth.credit = credit - whole * per_packet;
-        cwnd + grown + whole
+        cwnd + self.growth.counter.gain(acked, per_packet.max(2.0))
     }
 
     /// RFC 9438 §4.6-4.7. `floor` is the smallest window in packets; Linux and RFC differ in what they cut.
@@ -266,7 +238,7 @@ impl Cubic {
         let kept = if self.linux { (cwnd * self.beta).floor() } else { in_flight * self.beta };
         self.growth.ssthresh = kept.max(2.0);
         self.growth.cwnd = kept.max(floor).min(cwnd.max(floor));
-        self.growth.credit = 0.0;
+        self.growth.counter = WholePackets::default();
         self.growth.epoch = None;
     }
 }

@@ -5,8 +5,8 @@
 use super::fast_at::Ladder;
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo, Resume};
-use crate::registry::{Param, Params, Profile, Spec};
-use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START};
+use crate::registry::{Param, Params, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, NIST, RenoWindow, SLOW_START};
 use crate::round::RoundCounter;
 use crate::window_law::{self, Signal, WindowLaw};
 
@@ -47,18 +47,7 @@ pub(crate) static SPEC: Spec = Spec {
         INITIAL_WINDOW,
         INITIAL_SSTHRESH,
     ],
-    profiles: &[
-        Profile {
-            name: "nist",
-            source: "NIST SP 500-282 (2010): alpha 200, initial window 2, high initial threshold",
-            values: &[("initial_window", 2.0)],
-        },
-        Profile {
-            name: "nist-low-ssthresh",
-            source: "NIST SP 500-282 (2010): the same with an initial threshold of 100",
-            values: &[("initial_window", 2.0), ("initial_ssthresh", 100.0)],
-        },
-    ],
+    profiles: NIST,
     fields: FIELDS,
     build,
 };

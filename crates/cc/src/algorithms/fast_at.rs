@@ -6,8 +6,8 @@
 use super::fast::{self, FIELDS, GAMMA};
 use crate::controller::{Controller, Needs};
 use crate::event::PathInfo;
-use crate::registry::{Param, Params, Profile, Spec};
-use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START};
+use crate::registry::{Param, Params, Spec};
+use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, NIST, SLOW_START};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
@@ -29,18 +29,7 @@ pub(crate) static SPEC: Spec = Spec {
         INITIAL_WINDOW,
         INITIAL_SSTHRESH,
     ],
-    profiles: &[
-        Profile {
-            name: "nist",
-            source: "NIST SP 500-282 (2010): initial window 2, high initial threshold",
-            values: &[("initial_window", 2.0)],
-        },
-        Profile {
-            name: "nist-low-ssthresh",
-            source: "NIST SP 500-282 (2010): initial window 2, initial threshold 100",
-            values: &[("initial_window", 2.0), ("initial_ssthresh", 100.0)],
-        },
-    ],
+    profiles: NIST,
     fields: FIELDS,
     build,
 };
