@@ -30,12 +30,6 @@ macro_rules! filter {
                 self.best()
             }
 
-            /// Drops what is older than the window at time `at`, returns the best that is left.
-            pub fn expire(&mut self, at: u64) -> Option<f64> {
-                self.0.expire(at);
-                self.best()
-            }
-
             /// The best value as of the last call.
             pub fn best(&self) -> Option<f64> {
                 (self.0.len > 0).then(|| self.0.entry(0).1)
@@ -120,8 +114,8 @@ mod tests {
         assert_eq!(filter.update(10, 9.0), Some(5.0), "exactly one window old still counts");
         assert_eq!(filter.update(11, 9.0), Some(7.0));
         assert_eq!(filter.update(12, 3.0), Some(3.0));
-        assert_eq!(filter.expire(22), Some(3.0));
-        assert_eq!(filter.expire(23), None);
+        assert_eq!(filter.update(22, 9.0), Some(3.0));
+        assert_eq!(filter.update(23, 9.5), Some(9.0));
     }
 
     #[test]

@@ -3,24 +3,24 @@
 //! Read [`controller`] for the contract, [`event`] for what a controller hears, [`registry`] for how one is found and
 //! parametrised. Nothing here reads a clock, allocates per event or draws from a global random state.
 
-pub mod algorithms;
+mod algorithms;
 mod bounds;
 pub mod controller;
 #[cfg(test)]
 mod driver;
-pub mod episode;
+mod episode;
 pub mod event;
-pub mod filters;
+mod filters;
 mod jiffies;
 mod native;
-pub mod random;
+mod random;
 pub mod registry;
 mod reno_window;
-pub mod round;
-pub mod round_rtt;
+mod round;
+mod round_rtt;
 pub mod rtt;
 pub mod sampler;
-pub mod slow_start;
+mod slow_start;
 mod window_law;
 
 pub use controller::{Control, Controller, Field, Needs};

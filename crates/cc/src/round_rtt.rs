@@ -73,11 +73,6 @@ impl RoundRtt {
         self.stale = true;
     }
 
-    /// The samples of the current round so far.
-    pub fn current(&self) -> &RttSummary {
-        &self.current
-    }
-
     /// The smallest RTT since the start or since [`RoundRtt::forget_base`], ns.
     pub fn base_ns(&self) -> Option<u64> {
         (self.base_ns != u64::MAX).then_some(self.base_ns)

@@ -108,11 +108,6 @@ impl SlowStart {
         *self = Self { after_loss: true, ..Self::new(self.kind, self.paced) };
     }
 
-    /// Whether HyStart++ is in its conservative phase.
-    pub fn is_conservative(&self) -> bool {
-        self.css.is_some()
-    }
-
     /// An ACK that the window limited arrives in slow start; the window is `cwnd` packets.
     pub fn on_ack(&mut self, ack: &AckSample, cwnd: f64) -> SlowStartStep {
         // RFC 5681 (2), counting what was acknowledged (RFC 3465) so that delayed ACKs do not halve the growth.

@@ -20,7 +20,7 @@ mod illinois;
 mod latte;
 mod ledbat;
 mod ledbat_plus_plus;
-pub mod mpc;
+mod mpc;
 mod mpc_2020;
 mod path_model;
 mod pid;

@@ -57,7 +57,8 @@ impl Law {
 
     /// The objective J for the next rate `next`, given the running `variance` of the RTT (s^2):
     /// `c1 (l' - l_t)^2 + c2 v' + c3 (l_P / r_B)^2 (next - r)^2`, with the RTT l' that (2) predicts and its variance v'.
-    pub fn cost(&self, state: &State, dt: f64, variance: f64, next: f64) -> f64 {
+    #[cfg(test)]
+    fn cost(&self, state: &State, dt: f64, variance: f64, next: f64) -> f64 {
         let predicted = predict(state.rtt, next, state.bottleneck, dt);
         let from_target = predicted - state.target_rtt;
         let from_mean = predicted - state.mean_rtt;
@@ -68,7 +69,8 @@ impl Law {
 }
 
 /// (2): the RTT after sending at `rate` for `dt` seconds.
-pub fn predict(rtt: f64, rate: f64, bottleneck: f64, dt: f64) -> f64 {
+#[cfg(test)]
+fn predict(rtt: f64, rate: f64, bottleneck: f64, dt: f64) -> f64 {
     rtt + (rate - bottleneck) / bottleneck * dt
 }
 
