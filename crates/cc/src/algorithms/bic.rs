@@ -12,6 +12,7 @@ use crate::registry::{Param, Params, Profile, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "bic",
     title: "BIC: binary increase congestion control",
+    family: crate::registry::Family::LossBased,
     source: "Xu, Harfoush and Rhee, Binary increase congestion control for fast long-distance networks, INFOCOM 2004",
     about: include_str!("about/bic.md"),
     needs: Needs::NONE,

@@ -27,6 +27,7 @@ const CANDIDATES: usize = 64;
 pub(crate) static SPEC: Spec = Spec {
     name: "copa",
     title: "Copa",
+    family: crate::registry::Family::DelayBased,
     source: "Arun, Balakrishnan, NSDI 2018",
     about: include_str!("about/copa.md"),
     needs: Needs::PACING,

@@ -20,6 +20,7 @@ const GAMMA_LOW: f64 = 5.0;
 pub(crate) static SPEC: Spec = Spec {
     name: "ctcp",
     title: "Compound TCP",
+    family: crate::registry::Family::DelayBased,
     source: "Tan, Song, Zhang, Sridharan, INFOCOM 2006; draft-sridharan-tcpm-ctcp-02",
     about: include_str!("about/ctcp.md"),
     needs: Needs::NONE,

@@ -30,6 +30,7 @@ pub(super) static FIELDS: &[Field] = &[
 pub(crate) static SPEC: Spec = Spec {
     name: "fast",
     title: "FAST TCP",
+    family: crate::registry::Family::DelayBased,
     source: "Jin, Wei, Low, INFOCOM 2004",
     about: include_str!("about/fast.md"),
     needs: Needs::NONE,

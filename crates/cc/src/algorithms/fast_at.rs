@@ -13,6 +13,7 @@ use crate::registry::{Param, Params, Profile, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "fast-at",
     title: "FAST TCP with alpha tuning",
+    family: crate::registry::Family::DelayBased,
     source: "Jin, Wei, Low, INFOCOM 2004; alpha tuning as in NIST SP 500-282 (2010)",
     about: include_str!("about/fast-at.md"),
     needs: Needs::NONE,

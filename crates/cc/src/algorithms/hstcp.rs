@@ -10,6 +10,7 @@ use crate::registry::{Param, Params, Profile, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "hstcp",
     title: "HighSpeed TCP (Linux: highspeed)",
+    family: crate::registry::Family::LossBased,
     source: "RFC 3649",
     about: include_str!("about/hstcp.md"),
     needs: Needs::NONE,

@@ -14,6 +14,7 @@ use crate::round_rtt::RoundRtt;
 pub(crate) static SPEC: Spec = Spec {
     name: "illinois",
     title: "Illinois: increase and decrease by queueing delay",
+    family: crate::registry::Family::DelayBased,
     source: "Liu, Basar and Srikant 2008 (Performance Evaluation 65:6-7)",
     about: include_str!("about/illinois.md"),
     needs: Needs::NONE,

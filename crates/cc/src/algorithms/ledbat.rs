@@ -20,6 +20,7 @@ const MIN_WINDOW_PACKETS: f64 = 2.0;
 pub(crate) static SPEC: Spec = Spec {
     name: "ledbat",
     title: "LEDBAT: low extra delay background transport",
+    family: crate::registry::Family::DelayBased,
     source: "RFC 6817",
     about: include_str!("about/ledbat.md"),
     needs: Needs::NONE,

@@ -153,6 +153,7 @@ impl Law for Halving {
 static HALVING: Spec = Spec {
     name: "halving",
     title: "",
+    family: crate::registry::Family::LossBased,
     source: "",
     about: "",
     needs: crate::Needs::NONE,

@@ -12,6 +12,7 @@ use crate::registry::{Param, Params, Profile, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "scalable",
     title: "Scalable TCP",
+    family: crate::registry::Family::LossBased,
     source: "Kelly, Scalable TCP: improving performance in highspeed wide area networks, CCR 33(2), 2003",
     about: include_str!("about/scalable.md"),
     needs: Needs::NONE,

@@ -24,6 +24,7 @@ const MAX_LATE_TICKS: u64 = 2;
 pub(crate) static SPEC: Spec = Spec {
     name: "sprout",
     title: "Sprout, with the inference at the sender",
+    family: crate::registry::Family::ModelBased,
     source: "Winstein, Sivaraman, Balakrishnan, NSDI 2013",
     about: include_str!("about/sprout.md"),
     needs: Needs::TIMERS,

@@ -15,6 +15,7 @@ use crate::round_rtt::RoundRtt;
 pub(crate) static SPEC: Spec = Spec {
     name: "vegas",
     title: "Vegas: a few packets queued",
+    family: crate::registry::Family::DelayBased,
     source: "Brakmo and Peterson 1995 (IEEE JSAC 13:8)",
     about: include_str!("about/vegas.md"),
     needs: Needs::NONE,

@@ -14,6 +14,7 @@ use crate::round_rtt::RoundRtt;
 pub(crate) static SPEC: Spec = Spec {
     name: "veno",
     title: "Veno: Reno that tells random losses from congestion",
+    family: crate::registry::Family::DelayBased,
     source: "Fu and Liew 2003 (IEEE JSAC 21:2)",
     about: include_str!("about/veno.md"),
     needs: Needs::NONE,

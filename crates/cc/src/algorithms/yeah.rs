@@ -13,6 +13,7 @@ use crate::round_rtt::RoundRtt;
 pub(crate) static SPEC: Spec = Spec {
     name: "yeah",
     title: "YeAH: Scalable while the queue is short, else Reno",
+    family: crate::registry::Family::DelayBased,
     source: "Baiocchi, Castellani and Vacirca 2007 (PFLDnet)",
     about: include_str!("about/yeah.md"),
     needs: Needs::NONE,

@@ -8,6 +8,7 @@ use crate::registry::{Param, Profile, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "cdg",
     title: "CDG: random backoff by the gradient of the RTT",
+    family: crate::registry::Family::DelayBased,
     source: "Hayes and Armitage 2011 (IFIP Networking)",
     about: include_str!("../about/cdg.md"),
     needs: Needs::NONE,
