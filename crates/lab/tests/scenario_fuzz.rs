@@ -166,3 +166,10 @@ fn deep_nesting_is_refused() {
     attempt(SEEDS[0], &[format!("link.loss={}", "{a=".repeat(10_000))]);
     attempt(SEEDS[0], &[format!("{}=1", ["a"; 100_000].join("."))]);
 }
+
+#[test]
+fn a_line_break_in_a_key_breaks_no_message() {
+    attempt("\"a\\nb\" = 1", &[]);
+    attempt(SEEDS[0], &["link.a\nb=1".into()]);
+    attempt(SEEDS[0], &["no equals sign\n".into()]);
+}

@@ -13,7 +13,7 @@ use paceline_lab::scenario::Scenario;
 use paceline_lab::world;
 
 const SCENARIO: &str = "\
-duration = \"2 s\"
+duration = \"200 ms\"
 link = { rate = \"5 Mbit/s\", rtt = \"20 ms\", buffer = \"1 BDP\" }
 flows = [{ controller = \"cubic\" }, { controller = \"reno\" }]
 ";
