@@ -133,14 +133,15 @@ impl Controller for Ledbat {
         let off_target = (self.target_ns - queueing_ns) / self.target_ns;
         let cwnd = self.reno.cwnd;
         let acked = f64::from(ack.acked_packets).min(cwnd);
-        let step = self.gain * off_target * acked / cwnd;
-        if step < 0.0 {
-            // At most half a window per round trip, for delays far above the target.
-            self.reno.lower_to(cwnd + step.max(-0.5 * acked));
+        // At most half a window per round trip less, for delays far above the target.
+        let step = (self.gain * off_target * acked / cwnd).max(-0.5 * acked);
+        // A window that is not used is not kept either.
+        let in_flight = ack.prior_in_flight_bytes as f64 / self.reno.packet_bytes;
+        let next = (cwnd + step).min(in_flight + self.allowed_increase);
+        if next < cwnd {
+            self.reno.lower_to(next);
         } else {
-            let in_flight = ack.prior_in_flight_bytes as f64 / self.reno.packet_bytes;
-            let room = in_flight + self.allowed_increase - cwnd;
-            self.reno.grow(step.min(room.max(0.0)));
+            self.reno.grow(next - cwnd);
         }
     }
 

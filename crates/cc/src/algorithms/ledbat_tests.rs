@@ -79,6 +79,12 @@ fn what_is_in_flight_limits_the_window() {
         run.ledbat.on_ack(&Ack { sample, hops: &[] });
     }
     close(run.cwnd(), 50.5, 1e-3);
+    // §2.4.2: cwnd = min(cwnd, flightsize + ALLOWED_INCREASE), for one that was not used too; at least 2.
+    for (in_flight, expected) in [(20.0, 21.0), (0.5, 2.0)] {
+        let sample = run.sample(40, in_flight);
+        run.ledbat.on_ack(&Ack { sample, hops: &[] });
+        assert_eq!(run.cwnd(), expected);
+    }
 }
 
 #[test]
