@@ -58,8 +58,10 @@ bench-peers: ## The same beside ns-3 (NS3=install installs it) and htsim (HTSIM=
 	@scripts/setup.sh rust
 	@python3 benches/peers.py
 
-docs: ## API documentation of the crates, warnings denied, in target/doc
+docs: ## API documentation of the crates, warnings denied, in target/doc; the controllers' pages in docs/controllers
+	@scripts/setup.sh run
 	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	@paceline controllers --pages docs/controllers
 
 clean: ## Remove everything that was built; records in runs/ stay
 	@rm -rf target .venv build

@@ -79,6 +79,17 @@ class Controller(_native.ControllerCore):
         return {}
 
 
+#: What a controller mainly goes by, in the order of lists.
+FAMILIES = {
+    "loss-based": "losses say when the window falls",
+    "delay-based": "the queueing delay decides, alone or beside losses",
+    "model-based": "an estimate of what the path delivers",
+    "rate-based": "a rate that a utility, a cost or a setpoint chooses",
+    "data-centre": "what clocks or switches of a data centre tell",
+    "contest": "the senders of the CS 244 contest",
+}
+
+
 @dataclass(frozen=True)
 class ParamSpec:
     """One parameter of a built-in controller. Numbers are in ``unit`` (durations: s, rates: bit/s)."""
@@ -118,6 +129,8 @@ class ControllerSpec:
 
     name: str
     title: str
+    family: str
+    """A key of :data:`FAMILIES`."""
     source: str
     about: str
     """Idea and equations, Markdown."""
@@ -130,6 +143,17 @@ class ControllerSpec:
 def controllers() -> dict[str, ControllerSpec]:
     """Every built-in controller by name, in the registry's order."""
     return {entry["name"]: _spec(entry) for entry in json.loads(_native.controllers())}
+
+
+def value_text(value: float | int | bool | str) -> str:
+    """A parameter's value as a scenario writes it, words without their quotes and numbers without their unit."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return f"{value:.10g}"
+        case _:
+            return str(value)
 
 
 def drive(
@@ -171,6 +195,7 @@ def _spec(entry: Mapping[str, Any]) -> ControllerSpec:
     return ControllerSpec(
         name=entry["name"],
         title=entry["title"],
+        family=entry["family"],
         source=entry["source"],
         about=entry["about"],
         needs=tuple(entry["needs"]),

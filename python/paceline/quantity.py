@@ -1,12 +1,15 @@
-"""Quantities with units on the command line, written as in a scenario: ``"60 s"``, ``"10 Mbit/s"``."""
+"""Quantities with units, read and written as in a scenario: ``"60 s"``, ``"10 Mbit/s"``."""
 
 import math
 import re
+from collections.abc import Mapping
 
 from paceline._native import InputError
 
-_DURATIONS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_RATES_BPS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12}
+#: Units of durations, s.
+DURATIONS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+#: Units of rates, bit/s.
+RATES_BPS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12}
 
 
 def duration_s(option: str, text: str) -> float:
@@ -15,7 +18,7 @@ def duration_s(option: str, text: str) -> float:
     Raises:
         InputError: no number, no unit or an unknown one, or not above zero.
     """
-    return _quantity(option, text, _DURATIONS_S)
+    return _quantity(option, text, DURATIONS_S)
 
 
 def rate_bps(option: str, text: str) -> float:
@@ -24,7 +27,14 @@ def rate_bps(option: str, text: str) -> float:
     Raises:
         InputError: no number, no unit or an unknown one, or not above zero.
     """
-    return _quantity(option, text, _RATES_BPS)
+    return _quantity(option, text, RATES_BPS)
+
+
+def quantity_text(value: float, units: Mapping[str, float]) -> str:
+    """``value`` in the largest of ``units`` in which it is at least 1; nothing goes beyond seconds."""
+    fitting = [(size, name) for name, size in units.items() if size <= value and name not in ("min", "h", "µs")]
+    size, name = max(fitting, default=(1.0, next(unit for unit, size in units.items() if size == 1.0)))
+    return f"{value / size:.10g} {name}"
 
 
 def _quantity(option: str, text: str, units: dict[str, float]) -> float:

@@ -81,6 +81,8 @@ def test_controllers_as_a_table_and_as_json(paceline: Command) -> None:
     assert table.returncode == 0
     for name in pl.controllers():
         assert any(line.startswith(f"{name} ") for line in table.stdout.splitlines()), name
+    assert "loss-based: losses say when the window falls" in table.stdout.splitlines()
+    assert max(map(len, table.stdout.splitlines())) <= 100
     listed = json.loads(paceline("controllers", "--json").stdout)
     assert [entry["name"] for entry in listed["controllers"]] == list(pl.controllers())
     one = json.loads(paceline("controllers", "window", "--json").stdout)

@@ -3,6 +3,7 @@
 import pytest
 
 import paceline as pl
+from paceline.controller import FAMILIES
 
 
 def test_the_registry_lists_the_fixed_window_with_its_one_parameter() -> None:
@@ -19,6 +20,7 @@ def test_every_controller_is_described_completely() -> None:
     for name, spec in pl.controllers().items():
         assert name == spec.name
         assert spec.title
+        assert spec.family in FAMILIES
         assert spec.source
         for param in spec.params:
             assert param.doc, f"{name}.{param.name}"

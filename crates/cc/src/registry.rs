@@ -237,6 +237,40 @@ impl Param {
     }
 }
 
+/// What a controller mainly goes by; lists are grouped by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Losses say when the window falls.
+    LossBased,
+    /// The queueing delay decides, alone or beside losses.
+    DelayBased,
+    /// An estimate of what the path delivers.
+    ModelBased,
+    /// A rate that a utility, a cost or a setpoint chooses.
+    RateBased,
+    /// What clocks or switches of a data centre tell.
+    DataCentre,
+    /// The senders of the CS 244 contest.
+    Contest,
+    /// Not in the registry: a controller that a caller brings for a run.
+    Guest,
+}
+
+impl Family {
+    /// As lists and JSON have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LossBased => "loss-based",
+            Self::DelayBased => "delay-based",
+            Self::ModelBased => "model-based",
+            Self::RateBased => "rate-based",
+            Self::DataCentre => "data-centre",
+            Self::Contest => "contest",
+            Self::Guest => "guest",
+        }
+    }
+}
+
 /// An algorithm: its name, its tables, how to make one.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
@@ -244,6 +278,8 @@ pub struct Spec {
     pub name: &'static str,
     /// One line.
     pub title: &'static str,
+    /// What it mainly goes by.
+    pub family: Family,
     /// Paper or RFC.
     pub source: &'static str,
     /// Idea and equations, Markdown, a page at most: `algorithms/about/NAME.md`.

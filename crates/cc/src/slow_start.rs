@@ -280,7 +280,8 @@ mod tests {
         assert_eq!((growth(false), growth(true)), (8.0, 30.0));
     }
 
-    /// T22: a window of ACKs adds 50 packets above 100, and 83,000 packets take 1,665 round trips instead of 17.
+    /// T22: a window of ACKs adds 50 packets above 100, and 83,000 packets take 1,665 round trips instead of 17. That is what RFC
+    /// 3742's formula gives; the 836 that it prints would be with 100 per round trip.
     #[test]
     fn limited_slow_start_adds_50_packets_per_round_trip() {
         let mut slow_start = SlowStart::new(SlowStartKind::Limited, false);

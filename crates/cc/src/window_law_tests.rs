@@ -23,6 +23,7 @@ impl WindowLaw for Halving {
 static HALVING: Spec = Spec {
     name: "halving",
     title: "",
+    family: crate::registry::Family::LossBased,
     source: "",
     about: "",
     needs: crate::Needs::NONE,

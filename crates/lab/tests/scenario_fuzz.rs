@@ -1,7 +1,11 @@
 //! No text, however broken, makes the reader panic; and what is wrong is said with its place.
 
+#[path = "drive/scenario.rs"]
+mod drive;
+
 use std::path::Path;
 
+use drive::attempt;
 use paceline_lab::scenario::Scenario;
 use proptest::prelude::*;
 
@@ -93,23 +97,6 @@ const WORDS: [&str; 40] = [
     "\"\\u0000\"",
 ];
 
-fn attempt(text: &str, overrides: &[String]) {
-    match Scenario::parse(text, "fuzz.toml", Path::new("no-such-dir"), overrides) {
-        Ok(scenario) => {
-            // Accepted: then everything else must work or fail politely, too.
-            if scenario.flows().len() <= 1000 {
-                let _ = scenario.plan(Some(u64::MAX)).map(|plan| plan.flows.len());
-                let _ = scenario.with_controller("window,packets=3").map(|s| s.flows().len());
-            }
-        }
-        Err(error) => {
-            let said = error.to_string();
-            assert!(said.starts_with("fuzz.toml:") || said.starts_with("--set "), "{said}");
-            assert!(!said.contains('\n'), "{said:?}");
-        }
-    }
-}
-
 /// `text` with the bytes `from..to` (moved to character borders) replaced.
 fn splice(text: &mut String, from: usize, length: usize, word: &str) {
     let border = |mut at: usize| {
@@ -134,7 +121,7 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        attempt(&String::from_utf8_lossy(&bytes), &[]);
+        drive::any(&bytes);
     }
 
     #[test]
@@ -178,4 +165,11 @@ fn deep_nesting_is_refused() {
     attempt(&deep, &[]);
     attempt(SEEDS[0], &[format!("link.loss={}", "{a=".repeat(10_000))]);
     attempt(SEEDS[0], &[format!("{}=1", ["a"; 100_000].join("."))]);
+}
+
+#[test]
+fn a_line_break_in_a_key_breaks_no_message() {
+    attempt("\"a\\nb\" = 1", &[]);
+    attempt(SEEDS[0], &["link.a\nb=1".into()]);
+    attempt(SEEDS[0], &["no equals sign\n".into()]);
 }

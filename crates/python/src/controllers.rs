@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 /// Every built-in controller, as a JSON list in the registry's order.
 ///
-/// Each entry: `name`, `title`, `source`, `about` (Markdown), `needs`, `params` (`name`, `kind`, `unit`, `default`, `min`, `max`, `choices`,
-/// `allowed`, `doc`), `profiles` (`name`, `source`, `values`), `fields` (`name`, `unit`, `doc`). Numbers are in the
-/// parameter's `unit`; durations are held in seconds and rates in bit/s.
+/// Each entry: `name`, `title`, `family`, `source`, `about` (Markdown), `needs`, `params` (`name`, `kind`, `unit`, `default`, `min`,
+/// `max`, `choices`, `allowed`, `doc`), `profiles` (`name`, `source`, `values`), `fields` (`name`, `unit`, `doc`). Numbers are in
+/// the parameter's `unit`; durations are held in seconds and rates in bit/s.
 #[pyfunction]
 pub fn controllers() -> String {
     Value::Array(registry::all().iter().map(|spec| spec_json(spec)).collect()).to_string()
@@ -18,6 +18,7 @@ fn spec_json(spec: &Spec) -> Value {
     json!({
         "name": spec.name,
         "title": spec.title,
+        "family": spec.family.name(),
         "source": spec.source,
         "about": spec.about,
         "needs": spec.needs.names(),

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::{
-    Ack, Control, Controller, Field, Loss, Needs, PathInfo, Resume, Sent, Spec, Timeout, Undo,
+    Ack, Control, Controller, Family, Field, Loss, Needs, PathInfo, Resume, Sent, Spec, Timeout,
+    Undo,
 };
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -232,6 +233,7 @@ impl PyControllerClass {
         Box::leak(Box::new(Spec {
             name: interned(name),
             title: "Controller written in Python",
+            family: Family::Guest,
             source: interned(&self.name),
             about: "",
             needs: self.needs,

@@ -1,10 +1,12 @@
 //! Many small runs and what came out of each, kept in `grid.txt`: no change of a result goes unseen.
 //!
-//! A line holds the numbers one reads first, and a digest of the whole outcome: every counter, statistic and sample, floats by
-//! their bits. It is the same on every machine and in every build profile.
+//! Every condition is a table with a line per controller, in integers one can compare at a glance. At the end of a line stands
+//! a digest of the whole outcome: every counter, statistic and sample, floats by their bits. It is the same on every machine
+//! and in every build profile.
 //!
 //! After a change that is meant to change results: `PACELINE_BLESS=1 cargo test -p paceline-sim --test grid`, and say in the
-//! commit why each line that differs may.
+//! commit why each line that differs may. A new controller adds a line to every condition. Where two branches
+//! change `grid.txt`, take either side and write it anew.
 
 mod common;
 
@@ -13,44 +15,57 @@ use std::path::Path;
 
 use common::*;
 use paceline_cc::registry::{self, Spec};
+use paceline_net::queue::{CodelSpec, Ecn, FqCodelSpec, QueueSpec, Tag};
 use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_US, Reorder, Trace};
 use paceline_sim::{
     Column, DatagramOptions, FlowOutcome, FlowPlan, LinkOutcome, Outcome, Plan, Series, Stack,
     Stats, TcpOptions,
 };
 
-/// Conditions that every controller meets over TCP. The buffer is a fraction of the bandwidth-delay product.
+/// What every controller meets over TCP.
 struct Condition {
-    name: &'static str,
     bps: f64,
-    rtt_ms: f64,
-    buffer_bdp: f64,
-    loss: Option<LossModel>,
-    flows: u64,
+    /// Base RTT of each flow.
+    rtts_ms: &'static [f64],
+    buffer: Room,
+    /// Probability that a packet is lost.
+    loss: f64,
+    queue: Queue,
     seconds: f64,
 }
 
-const CONDITIONS: [Condition; 6] = [
-    condition("10 Mbit/s, 20 ms, 1 BDP", 10e6, 20.0, 1.0, None, 1, 10.0),
-    condition("100 Mbit/s, 30 ms, 0.2 BDP", 100e6, 30.0, 0.2, None, 1, 5.0),
-    condition("2 Mbit/s, 200 ms, 3 BDP", 2e6, 200.0, 3.0, None, 1, 30.0),
-    condition("20 Mbit/s, 40 ms, 1 BDP, 1 % loss", 20e6, 40.0, 1.0, LOSSY, 1, 10.0),
-    condition("30 Mbit/s, 20 ms, 1 BDP, 4 flows", 30e6, 20.0, 1.0, None, 4, 10.0),
-    condition("1 Gbit/s, 2 ms, 0.5 BDP, 2 flows", 1e9, 2.0, 0.5, None, 2, 2.0),
+enum Room {
+    /// In bandwidth-delay products of the first flow.
+    Bdp(f64),
+    Packets(u64),
+}
+
+/// All but drop-tail mark the packets of all flows, which are ECT(0).
+enum Queue {
+    DropTail,
+    FqCodel,
+    /// Marks above so many packets.
+    Step(u64),
+}
+
+const CONDITIONS: [Condition; 12] = [
+    plain(10e6, &[20.0], Room::Bdp(1.0), 10.0),
+    plain(100e6, &[30.0], Room::Bdp(0.2), 5.0),
+    plain(2e6, &[200.0], Room::Bdp(3.0), 30.0),
+    Condition { loss: 0.01, ..plain(20e6, &[40.0], Room::Bdp(1.0), 10.0) },
+    plain(30e6, &[20.0; 4], Room::Bdp(1.0), 10.0),
+    plain(1e9, &[2.0; 2], Room::Bdp(0.5), 2.0),
+    Condition { loss: 0.001, ..plain(50e6, &[50.0], Room::Bdp(1.0), 10.0) },
+    plain(50e6, &[40.0], Room::Packets(10), 10.0),
+    plain(20e6, &[20.0, 80.0], Room::Bdp(8.0), 30.0),
+    plain(20e6, &[600.0], Room::Bdp(1.0), 60.0),
+    Condition { queue: Queue::FqCodel, ..plain(20e6, &[40.0; 2], Room::Packets(1000), 10.0) },
+    Condition { queue: Queue::Step(65), ..plain(10e9, &[0.05; 4], Room::Packets(500), 0.1) },
 ];
 
-const LOSSY: Option<LossModel> = Some(LossModel::Bernoulli(0.01));
-
-const fn condition(
-    name: &'static str,
-    bps: f64,
-    rtt_ms: f64,
-    buffer_bdp: f64,
-    loss: Option<LossModel>,
-    flows: u64,
-    seconds: f64,
-) -> Condition {
-    Condition { name, bps, rtt_ms, buffer_bdp, loss, flows, seconds }
+/// Without loss, over a drop-tail queue.
+const fn plain(bps: f64, rtts_ms: &'static [f64], buffer: Room, seconds: f64) -> Condition {
+    Condition { bps, rtts_ms, buffer, loss: 0.0, queue: Queue::DropTail, seconds }
 }
 
 /// A name and its plan.
@@ -82,39 +97,33 @@ fn every_outcome_is_the_one_on_file() {
         std::fs::write(&path, &grid).expect("the folder of the tests can be written");
     }
     let on_file = std::fs::read_to_string(&path).unwrap_or_default();
-    let mut differing = String::new();
-    for line in on_file.lines().filter(|line| !grid.lines().any(|now| now == *line)) {
-        let _ = writeln!(differing, "- {line}");
-    }
-    for line in grid.lines().filter(|line| !on_file.lines().any(|then| then == *line)) {
-        let _ = writeln!(differing, "+ {line}");
-    }
     assert!(
         grid == on_file,
-        "results differ from crates/sim/tests/grid.txt (- there, + now):\n{HEAD}{differing}\
+        "results differ from crates/sim/tests/grid.txt:\n{}\n\
          A change for speed must not do this: find out what it changed (`cargo test -p paceline-sim --lib reference` names \
          the first difference to the plain event loop, if the engine is at fault). If the change is meant to alter \
-         results, write the file anew with\n\n    \
+         results, or a controller is new, write the file anew with\n\n    \
          PACELINE_BLESS=1 cargo test -p paceline-sim --test grid\n\n\
-         read its diff, and say in the commit why each line may differ.\n"
+         read its diff, and say in the commit why each line may differ.\n",
+        differences(&on_file, &grid)
     );
 }
 
 const HEAD: &str = "\
 # Results of the runs of grid.rs. Written by PACELINE_BLESS=1 cargo test -p paceline-sim --test grid
-# util: of the bottleneck, 1/10,000. p50, p99: wait in its queue and transmission, us. lost, resent: packets of all flows.
-# jain: Jain's index of the throughputs, 1/1000. outcome: digest of everything.
-#                                                     util     p50     p99    lost  resent  jain  outcome
+# util: of the bottleneck. p50, p99: wait in its queue and transmission. lost, resent, marked: data packets of all flows, from
+# the start. jain: Jain's index of the throughputs. digest: of everything, every sample included.
 ";
 
 fn grid() -> String {
     let mut grid = HEAD.to_string();
-    for spec in registry::all() {
-        for condition in &CONDITIONS {
-            let name = format!("{}, {}", spec.name, condition.name);
-            grid.push_str(&line(&name, &run_checked(condition.plan(spec))));
+    for condition in &CONDITIONS {
+        grid.push_str(&heading(&condition.title()));
+        for spec in registry::all() {
+            grid.push_str(&line(spec.name, &run_checked(condition.plan(spec))));
         }
     }
+    grid.push_str(&heading("what the conditions leave out"));
     for (name, plan) in SPECIAL {
         grid.push_str(&line(name, &run_checked(plan())));
     }
@@ -124,13 +133,68 @@ fn grid() -> String {
 // ------------------------------------------------------------------------------------------------------------------ runs
 
 impl Condition {
+    /// Begins with a letter, so that `git diff` names the condition at the head of a hunk.
+    fn title(&self) -> String {
+        let rate = match self.bps / 1e6 {
+            mbps if mbps < 1000.0 => format!("{mbps} Mbit/s"),
+            mbps => format!("{} Gbit/s", mbps / 1e3),
+        };
+        let rtts: Vec<_> = self.distinct_rtts_ms().iter().map(f64::to_string).collect();
+        let buffer = match self.buffer {
+            Room::Bdp(share) => format!("{share} BDP"),
+            Room::Packets(packets) => format!("{packets} packets"),
+        };
+        let loss = match self.loss {
+            0.0 => "no loss".to_string(),
+            share => format!("{} % loss", share * 100.0),
+        };
+        let queue = match self.queue {
+            Queue::DropTail => String::new(),
+            Queue::FqCodel => ", FQ-CoDel with ECN".to_string(),
+            Queue::Step(packets) => format!(", marks above {packets} packets"),
+        };
+        let flows = self.rtts_ms.len();
+        format!(
+            "rate {rate}, RTT {} ms, buffer {buffer}, {loss}{queue}, flows {flows}, {} s",
+            rtts.join(" and "),
+            self.seconds
+        )
+    }
+
+    fn distinct_rtts_ms(&self) -> Vec<f64> {
+        let mut rtts = self.rtts_ms.to_vec();
+        rtts.dedup();
+        rtts
+    }
+
+    /// Link 0 is the bottleneck; each of the others is the way back of the flows of one RTT.
     fn plan(&self, spec: &'static Spec) -> Plan {
-        let bdp_packets = self.bps * self.rtt_ms / 1e3 / 8.0 / 1500.0;
-        let packets = (bdp_packets * self.buffer_bdp) as u64;
-        let there = bottleneck(self.bps, self.rtt_ms / 2.0, packets);
-        let links = vec![LinkSpec { loss: self.loss, ..there }, delay(self.rtt_ms / 2.0)];
-        let flows = (0..self.flows)
-            .map(|number| FlowPlan { start_ps: number * 137 * MS, ..flow(spec.name, &[0], &[1]) });
+        let there_ms = self.rtts_ms[0] / 2.0;
+        let bdp_packets = self.bps * self.rtts_ms[0] / 1e3 / 8.0 / 1500.0;
+        let packets = match self.buffer {
+            Room::Bdp(share) => (bdp_packets * share) as u64,
+            Room::Packets(packets) => packets,
+        };
+        let marking = CodelSpec { ecn: true, ..CodelSpec::default() };
+        let (queue, ecn) = match self.queue {
+            Queue::DropTail => (QueueSpec::DropTail, Ecn::NotCapable),
+            Queue::FqCodel => {
+                let spec = FqCodelSpec { codel: marking, ..FqCodelSpec::default() };
+                (QueueSpec::FqCodel(spec), Ecn::Capable)
+            }
+            Queue::Step(packets) => (QueueSpec::Step { packets }, Ecn::Capable),
+        };
+        let loss = (self.loss > 0.0).then_some(LossModel::Bernoulli(self.loss));
+        let rtts = self.distinct_rtts_ms();
+        let mut links = vec![LinkSpec { loss, queue, ..bottleneck(self.bps, there_ms, packets) }];
+        links.extend(rtts.iter().map(|rtt_ms| delay(rtt_ms - there_ms)));
+        let flows = self.rtts_ms.iter().zip(0..).map(|(rtt_ms, number)| {
+            let back = 1 + rtts.iter().position(|r| r == rtt_ms).expect("one of them") as u32;
+            // A run too short for whole seconds is one of short RTTs.
+            let start_ps = number * if self.seconds < 1.0 { MS } else { 137 * MS };
+            let tag = Tag { ecn, ..Tag::default() };
+            FlowPlan { start_ps, tag, ..flow(spec.name, &[0], &[back]) }
+        });
         plan(links, flows.collect(), self.seconds, self.seconds / 5.0)
     }
 }
@@ -199,26 +263,160 @@ fn short_transfers() -> Plan {
     plan(links, flows, 10.0, 1.0)
 }
 
-// -------------------------------------------------------------------------------------------------------------- one line
+// ------------------------------------------------------------------------------------------------------------- the table
+
+/// Name, unit and width of the columns after the first.
+const COLUMNS: [(&str, &str, usize); 8] = [
+    ("util", "1/10k", 11),
+    ("p50", "us", 8),
+    ("p99", "us", 8),
+    ("lost", "", 7),
+    ("resent", "", 7),
+    ("marked", "", 7),
+    ("jain", "1/1k", 10),
+    ("digest", "", 9),
+];
+
+/// Width of the first column.
+const NAME_WIDTH: usize = 30;
+
+fn heading(title: &str) -> String {
+    let columns = COLUMNS.map(|(name, unit, _)| format!("{name} {unit}").trim_end().to_string());
+    format!("\n{title}\n{}", row("", &columns))
+}
+
+fn row(name: &str, cells: &[String]) -> String {
+    assert!(name.len() <= NAME_WIDTH, "{name}: NAME_WIDTH is less");
+    let mut row = format!("  {name:<NAME_WIDTH$}");
+    for ((.., width), cell) in COLUMNS.iter().zip(cells) {
+        let _ = write!(row, "{cell:>width$}");
+    }
+    row.push('\n');
+    row
+}
 
 fn line(name: &str, outcome: &Outcome) -> String {
     let link = &outcome.links[0];
-    let rounded = |value: Option<f64>| value.map_or("-".into(), |v| format!("{v:.0}"));
-    let utilization = rounded(link.utilization.map(|u| u * 1e4));
+    let rounded = |value: Option<f64>| {
+        value.filter(|v| v.is_finite()).map_or("-".into(), |v| format!("{v:.0}"))
+    };
     let [p50, p99] = [|s: Stats| s.p50, |s: Stats| s.p99]
         .map(|percentile| rounded(link.queue_ms.map(|queue| percentile(queue) * 1e3)));
-    let lost: u64 = outcome.flows.iter().map(|flow| flow.lost_packets).sum();
-    let resent: u64 = outcome.flows.iter().map(|flow| flow.retransmitted_packets).sum();
-    let (sum, squares) = outcome
+    let sum = |count: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(count).sum::<u64>();
+    let (throughput, squares) = outcome
         .flows
         .iter()
         .map(|flow| flow.throughput_bps)
         .fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
-    let jain = rounded(Some(1000.0 * sum * sum / (outcome.flows.len() as f64 * squares)));
-    let digest = Digest::of(outcome);
-    format!(
-        "{name:<48} {utilization:>9} {p50:>7} {p99:>7} {lost:>7} {resent:>7} {jain:>5}  {digest:016x}\n"
-    )
+    let jain = 1000.0 * throughput * throughput / (outcome.flows.len() as f64 * squares);
+    let cells = [
+        rounded(link.utilization.map(|u| u * 1e4)),
+        p50,
+        p99,
+        sum(|flow| flow.lost_packets).to_string(),
+        sum(|flow| flow.retransmitted_packets).to_string(),
+        link.marks.to_string(),
+        rounded(Some(jain)),
+        format!("{:08x}", Digest::of(outcome) >> 32),
+    ];
+    row(name, &cells)
+}
+
+/// What a reviewer asks first: which condition, which controller, which column, from what to what.
+fn differences(then: &str, now: &str) -> String {
+    let (then, now) = (rows(then), rows(now));
+    let same = |a: &Row, b: &Row| (a.title, a.name) == (b.title, b.name);
+    let changed = now.iter().filter_map(|row| match then.iter().find(|old| same(old, row)) {
+        Some(old) => Some((row, change(&old.cells, &row.cells)?)),
+        None => Some((row, "new".to_string())),
+    });
+    let gone = then.iter().filter(|old| !now.iter().any(|row| same(old, row)));
+    let mut changes: Vec<_> = changed.chain(gone.map(|old| (old, "gone".to_string()))).collect();
+    changes.sort_by_key(|(row, _)| now.iter().position(|any| any.title == row.title));
+
+    let mut said = String::new();
+    for (at, (row, change)) in changes.iter().enumerate() {
+        if at == 0 || changes[at - 1].0.title != row.title {
+            let _ = writeln!(said, "\n{}", row.title);
+        }
+        let _ = writeln!(said, "  {:<NAME_WIDTH$} {change}", row.name);
+    }
+    match changes.len() {
+        0 => "\nonly the layout differs\n".to_string(),
+        lines => format!("{said}\n{lines} of {} lines\n", now.len()),
+    }
+}
+
+struct Row<'a> {
+    /// Of the condition.
+    title: &'a str,
+    name: &'a str,
+    cells: Vec<&'a str>,
+}
+
+fn rows(grid: &str) -> Vec<Row<'_>> {
+    let mut title = "";
+    let mut rows = Vec::new();
+    for line in grid.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let Some(row) = line.strip_prefix("  ") else {
+            title = line;
+            continue;
+        };
+        let (name, cells) = row.split_at_checked(NAME_WIDTH).unwrap_or((row, ""));
+        // The line without a name is that of the columns' names.
+        if !name.trim().is_empty() {
+            rows.push(Row { title, name: name.trim(), cells: cells.split_whitespace().collect() });
+        }
+    }
+    rows
+}
+
+/// Which cells of a line differ, if any.
+fn change(then: &[&str], now: &[&str]) -> Option<String> {
+    let pairs = COLUMNS.iter().zip(then.iter().zip(now));
+    let said: Vec<String> = pairs
+        .filter(|(_, (then, now))| then != now)
+        .map(|((name, ..), (then, now))| match *name {
+            "digest" => "digest".to_string(),
+            _ => format!("{name} {then} -> {now}"),
+        })
+        .collect();
+    match said.as_slice() {
+        [] if then.len() == now.len() => None,
+        [] => Some("columns".to_string()),
+        [digest] if digest == "digest" => Some("only the digest".to_string()),
+        _ => Some(said.join(", ")),
+    }
+}
+
+#[test]
+fn a_difference_says_what_moved() {
+    let usual = ["9999", "1", "2", "3", "4", "5", "1000", "aa"];
+    let mut moved = usual;
+    (moved[0], moved[2], moved[7]) = ("9900", "20", "ab");
+    let mut touched = usual;
+    touched[7] = "ac";
+    let table = |title: &str, rows: &[(&str, [&str; 8])]| {
+        let rows = rows.iter().map(|(name, cells)| row(name, &cells.map(String::from)));
+        heading(title) + &rows.collect::<String>()
+    };
+    let then = table("rate 1", &[("reno", usual), ("cubic", usual), ("bic", usual)])
+        + &table("rate 2", &[("reno", usual), ("reno again", usual)]);
+    let now = table("rate 1", &[("new reno", usual), ("reno", usual), ("cubic", moved)])
+        + &table("rate 2", &[("reno", touched), ("reno again", usual)]);
+    let expected = "
+rate 1
+  new reno                       new
+  cubic                          util 9999 -> 9900, p99 2 -> 20, digest
+  bic                            gone
+
+rate 2
+  reno                           only the digest
+
+4 of 5 lines
+";
+    assert_eq!(differences(&then, &now), expected);
+    assert_eq!(differences(&now, &now.replace("rate", "\nrate")), "\nonly the layout differs\n");
 }
 
 /// FNV-1a, 64 bits, over everything in an outcome but what the engine says of itself.

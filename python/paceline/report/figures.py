@@ -8,7 +8,8 @@ Files depend on the records alone, byte for byte: no dates, no random identifier
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,18 +67,11 @@ def write_figures(records: Sequence[Path], out_dir: Path, formats: Sequence[str]
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise ValueError(f"unknown figure format {unknown[0]!r}; known: {', '.join(FORMATS)}")
-    try:
-        import matplotlib
-        import matplotlib.style
-    except ImportError as error:
-        raise ImportError("figures need Matplotlib, which is not installed: pip install 'paceline[plot]'") from error
-    runs = loading.load(records)
-    out_dir = Path(out_dir)
-    out_dir.mkdir(parents=True, exist_ok=True)
     written = []
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.style.use(_STYLE)
+    with style():
+        runs = loading.load(records)
+        out_dir = Path(out_dir)
+        out_dir.mkdir(parents=True, exist_ok=True)
         for drawing in _drawings(runs):
             for name in formats:
                 path = out_dir / f"{drawing.stem}.{name}"
@@ -89,6 +83,24 @@ def write_figures(records: Sequence[Path], out_dir: Path, formats: Sequence[str]
             path.write_text(table.getvalue(), encoding="utf-8", errors="replace")
             written.append(path)
     return written
+
+
+@contextmanager
+def style(*more: Path) -> Iterator[None]:
+    """Matplotlib in Paceline's style, with the style files ``more`` on top; what was set before returns afterwards.
+
+    Raises:
+        ImportError: Matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+        import matplotlib.style
+    except ImportError as error:
+        raise ImportError("figures need Matplotlib, which is not installed: pip install 'paceline[plot]'") from error
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.style.use([_STYLE, *more])
+        yield
 
 
 def _drawings(runs: Sequence[Run]) -> list[_Drawing]:

@@ -10,6 +10,7 @@ use crate::registry::{Param, Params, Profile, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "aimd",
     title: "Additive increase per ACK, multiplicative decrease per timeout",
+    family: crate::registry::Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), part B",
     about: include_str!("about/aimd.md"),
     needs: Needs::NONE,

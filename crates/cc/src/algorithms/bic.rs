@@ -11,6 +11,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "bic",
     title: "BIC: a binary search for the window",
+    family: crate::registry::Family::LossBased,
     source: "Xu, Harfoush and Rhee, Binary increase congestion control for fast long-distance networks (INFOCOM 2004)",
     about: include_str!("about/bic.md"),
     needs: Needs::NONE,

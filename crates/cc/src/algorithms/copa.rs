@@ -27,6 +27,7 @@ const CANDIDATES: usize = 64;
 pub(crate) static SPEC: Spec = Spec {
     name: "copa",
     title: "Copa: the rate that a queueing delay calls for",
+    family: crate::registry::Family::DelayBased,
     source: "Arun and Balakrishnan, Copa: practical delay-based congestion control for the Internet (NSDI 2018)",
     about: include_str!("about/copa.md"),
     needs: Needs::PACING,

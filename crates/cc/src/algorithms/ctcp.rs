@@ -21,6 +21,7 @@ const GAMMA_LOW: f64 = 5.0;
 pub(crate) static SPEC: Spec = Spec {
     name: "ctcp",
     title: "Compound TCP: Reno and a window that grows while there is no queue",
+    family: crate::registry::Family::DelayBased,
     source: "Tan, Song, Zhang and Sridharan, A compound TCP approach for high-speed and long distance networks (INFOCOM 2006); draft-sridharan-tcpm-ctcp-02",
     about: include_str!("about/ctcp.md"),
     needs: Needs::NONE,

@@ -17,6 +17,7 @@ use crate::slow_start::{SlowStart, SlowStartKind};
 pub(crate) static SPEC: Spec = Spec {
     name: "cubic",
     title: "CUBIC: growth by the time since the last loss",
+    family: crate::registry::Family::LossBased,
     source: "RFC 9438; slow start: RFC 9406",
     about: include_str!("about/cubic.md"),
     needs: Needs::NONE,

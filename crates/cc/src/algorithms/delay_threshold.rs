@@ -10,6 +10,7 @@ use crate::registry::{Param, Params, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "delay-threshold",
     title: "Additive increase below an RTT threshold, additive decrease above",
+    family: crate::registry::Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), section 3.1, and its released code",
     about: include_str!("about/delay-threshold.md"),
     needs: Needs::NONE,

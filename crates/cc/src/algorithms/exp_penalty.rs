@@ -10,6 +10,7 @@ use crate::registry::{Params, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "exp-penalty",
     title: "Bandwidth-delay product, cut exponentially as the RTT rises",
+    family: crate::registry::Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), section 4.1.2, and its code of 26 April 2017",
     about: include_str!("about/exp-penalty.md"),
     needs: Needs::PACING,

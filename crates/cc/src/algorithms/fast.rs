@@ -31,6 +31,7 @@ pub(super) static FIELDS: &[Field] = &[
 pub(crate) static SPEC: Spec = Spec {
     name: "fast",
     title: "FAST TCP: alpha packets in the queue",
+    family: crate::registry::Family::DelayBased,
     source: "Jin, Wei and Low, FAST TCP: motivation, architecture, algorithms, performance (INFOCOM 2004)",
     about: include_str!("about/fast.md"),
     needs: Needs::NONE,

@@ -13,6 +13,7 @@ use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, NIST, SLOW_START};
 pub(crate) static SPEC: Spec = Spec {
     name: "fast-at",
     title: "FAST TCP with alpha tuned to the rate",
+    family: crate::registry::Family::DelayBased,
     source: "Jin, Wei and Low, FAST TCP: motivation, architecture, algorithms, performance (INFOCOM 2004); alpha tuning as in NIST SP 500-282 (2010)",
     about: include_str!("about/fast-at.md"),
     needs: Needs::NONE,

@@ -11,6 +11,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "hstcp",
     title: "HighSpeed TCP: steps that grow with the window (Linux: highspeed)",
+    family: crate::registry::Family::LossBased,
     source: "RFC 3649",
     about: include_str!("about/hstcp.md"),
     needs: Needs::NONE,
@@ -169,7 +170,7 @@ impl WindowLaw for Hstcp {
     }
 }
 
-/// RFC 3649, appendix B: the largest window at which a(w) = 1, 2, 3, …
+/// RFC 3649, appendix B: the largest window at which a(w) = 1, 2, 3, …; the RFC's last row, 94,717, is not in Linux.
 const ROWS: [u32; 72] = [
     38, 118, 221, 347, 495, 663, 851, 1058, 1284, 1529, 1793, 2076, 2378, 2699, 3039, 3399, 3778,
     4177, 4596, 5036, 5497, 5979, 6483, 7009, 7558, 8130, 8726, 9346, 9991, 10661, 11358, 12082,

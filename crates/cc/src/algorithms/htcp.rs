@@ -22,6 +22,7 @@ const SETTLING_ROUNDS: f64 = 3.0;
 pub(crate) static SPEC: Spec = Spec {
     name: "htcp",
     title: "H-TCP: growth by the time since the last loss, reduction by the queue",
+    family: crate::registry::Family::LossBased,
     source: "Leith and Shorten, H-TCP: TCP for high-speed and long-distance networks (PFLDnet 2004); draft-leith-tcp-htcp-06",
     about: include_str!("about/htcp.md"),
     needs: Needs::NONE,

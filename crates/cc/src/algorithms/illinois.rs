@@ -14,6 +14,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "illinois",
     title: "Illinois: increase and decrease by queueing delay",
+    family: crate::registry::Family::DelayBased,
     source: "Liu, Basar and Srikant, TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed networks (Performance Evaluation 65:6-7, 2008)",
     about: include_str!("about/illinois.md"),
     needs: Needs::NONE,

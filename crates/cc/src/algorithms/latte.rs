@@ -20,6 +20,7 @@ const GRADIENT_THRESHOLD: f64 = 0.1;
 pub(crate) static SPEC: Spec = Spec {
     name: "latte",
     title: "Latte: bandwidth-delay product scaled by min RTT / RTT",
+    family: crate::registry::Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), section 4, and its released code",
     about: include_str!("about/latte.md"),
     needs: Needs::PACING,

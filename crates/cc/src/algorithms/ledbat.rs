@@ -20,6 +20,7 @@ const MIN_WINDOW_PACKETS: f64 = 2.0;
 pub(crate) static SPEC: Spec = Spec {
     name: "ledbat",
     title: "LEDBAT: low extra delay background transport",
+    family: crate::registry::Family::DelayBased,
     source: "RFC 6817",
     about: include_str!("about/ledbat.md"),
     needs: Needs::NONE,
@@ -125,14 +126,15 @@ impl WindowLaw for Ledbat {
         let off_target = (self.target_ns - queueing_ns) / self.target_ns;
         let cwnd = window.cwnd;
         let acked = f64::from(ack.acked_packets).min(cwnd);
-        let step = self.gain * off_target * acked / cwnd;
-        if step < 0.0 {
-            // At most half a window per round trip, for delays far above the target.
-            window.lower_to(cwnd + step.max(-0.5 * acked));
+        // At most half a window per round trip less, for delays far above the target.
+        let step = (self.gain * off_target * acked / cwnd).max(-0.5 * acked);
+        // A window that is not used is not kept either.
+        let in_flight = ack.prior_in_flight_bytes as f64 / window.packet_bytes;
+        let next = (cwnd + step).min(in_flight + self.allowed_increase);
+        if next < cwnd {
+            window.lower_to(next);
         } else {
-            let in_flight = ack.prior_in_flight_bytes as f64 / window.packet_bytes;
-            let room = in_flight + self.allowed_increase - cwnd;
-            window.grow(step.min(room.max(0.0)));
+            window.grow(next - cwnd);
         }
     }
 

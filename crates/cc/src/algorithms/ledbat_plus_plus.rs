@@ -24,6 +24,7 @@ const SLOWDOWN_PACKETS: f64 = 2.0;
 pub(crate) static SPEC: Spec = Spec {
     name: "ledbat++",
     title: "LEDBAT++: background transport with slowdowns",
+    family: crate::registry::Family::DelayBased,
     source: "draft-irtf-iccrg-ledbat-plus-plus-06",
     about: include_str!("about/ledbat++.md"),
     needs: Needs::NONE,

@@ -39,6 +39,12 @@ fn what_is_in_flight_limits_the_window() {
         run.send(AckSample { prior_in_flight_bytes, ..run.sample(1, 40 * MS) });
     }
     close(run.cwnd(), 50.5, 1e-3);
+    // §2.4.2: cwnd = min(cwnd, flightsize + ALLOWED_INCREASE), for one that was not used too; at least 2.
+    for (in_flight, expected) in [(20.0, 21.0), (0.5, 2.0)] {
+        let prior_in_flight_bytes = (in_flight * PACKET as f64) as u64;
+        run.send(AckSample { prior_in_flight_bytes, ..run.sample(1, 40 * MS) });
+        assert_eq!(run.cwnd(), expected);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ crate::native::algorithm!(paceline_cc_pid);
 pub(crate) static SPEC: Spec = Spec {
     name: "pid",
     title: "PID control of the RTT at a setpoint",
+    family: crate::registry::Family::RateBased,
     source: "Mareev et al., Efficiency of a PID-based congestion control for high-speed IP-networks (ICAIIT 2018)",
     about: include_str!("about/pid.md"),
     needs: Needs::PACING.and(Needs::RATE_SAMPLE),

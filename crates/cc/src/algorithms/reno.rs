@@ -10,6 +10,7 @@ crate::native::algorithm!(paceline_cc_reno);
 pub(crate) static SPEC: Spec = Spec {
     name: "reno",
     title: "Reno: additive increase, halving at a loss",
+    family: crate::registry::Family::LossBased,
     source: "RFC 5681, RFC 6582, RFC 3465",
     about: include_str!("about/reno.md"),
     needs: Needs::NONE,

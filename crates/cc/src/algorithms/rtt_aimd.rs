@@ -11,6 +11,7 @@ use crate::registry::{Param, Params, Profile, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "rtt-aimd",
     title: "Additive increase below an RTT threshold, halving above",
+    family: crate::registry::Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), section 3.2, and its released code",
     about: include_str!("about/rtt-aimd.md"),
     needs: Needs::NONE,

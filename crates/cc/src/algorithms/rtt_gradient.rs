@@ -10,6 +10,7 @@ use crate::registry::{Param, Params, Profile, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "rtt-gradient",
     title: "Bandwidth-delay product, cut by the RTT gradient",
+    family: crate::registry::Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), section 4.1.3, and its code of 26 April 2017",
     about: include_str!("about/rtt-gradient.md"),
     needs: Needs::PACING,

@@ -11,6 +11,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "scalable",
     title: "Scalable TCP: a constant step per packet acknowledged",
+    family: crate::registry::Family::LossBased,
     source: "Kelly, Scalable TCP: improving performance in highspeed wide area networks (CCR 33:2, 2003)",
     about: include_str!("about/scalable.md"),
     needs: Needs::NONE,

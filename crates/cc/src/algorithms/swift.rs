@@ -13,6 +13,7 @@ const RESET_THRESHOLD: u32 = 5;
 pub(crate) static SPEC: Spec = Spec {
     name: "swift",
     title: "Swift: AIMD on a delay target",
+    family: crate::registry::Family::DataCentre,
     source: "Kumar et al., Swift: delay is simple and effective for congestion control in the datacenter (SIGCOMM 2020), algorithms 1 and 2",
     about: include_str!("about/swift.md"),
     needs: Needs::PACING,

@@ -15,6 +15,7 @@ const LEAST_FACTOR: f64 = 0.5;
 pub(crate) static SPEC: Spec = Spec {
     name: "timely",
     title: "TIMELY: rate from the RTT gradient",
+    family: crate::registry::Family::DataCentre,
     source: "Mittal et al., TIMELY: RTT-based congestion control for the datacenter (SIGCOMM 2015), algorithm 1",
     about: include_str!("about/timely.md"),
     needs: Needs::PACING,

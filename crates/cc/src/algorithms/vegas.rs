@@ -15,6 +15,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "vegas",
     title: "Vegas: a few packets queued",
+    family: crate::registry::Family::DelayBased,
     source: "Brakmo and Peterson, TCP Vegas: end to end congestion avoidance on a global Internet (IEEE JSAC 13:8, 1995)",
     about: include_str!("about/vegas.md"),
     needs: Needs::NONE,

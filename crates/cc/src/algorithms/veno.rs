@@ -14,6 +14,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "veno",
     title: "Veno: Reno that tells random losses from congestion",
+    family: crate::registry::Family::DelayBased,
     source: "Fu and Liew, TCP Veno: TCP enhancement for transmission over wireless access networks (IEEE JSAC 21:2, 2003)",
     about: include_str!("about/veno.md"),
     needs: Needs::NONE,

@@ -26,6 +26,7 @@ const BITS_PER_MBIT: f64 = 1e6;
 pub(crate) static SPEC: Spec = Spec {
     name: "vivace",
     title: "PCC Vivace: the rate along the gradient of a utility",
+    family: crate::registry::Family::RateBased,
     source: "Dong et al., PCC Vivace: online-learning congestion control (NSDI 2018)",
     about: include_str!("about/vivace.md"),
     needs: Needs::PACING.and(Needs::SEND_EVENTS),

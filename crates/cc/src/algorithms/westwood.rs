@@ -13,6 +13,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "westwood",
     title: "Westwood+: a loss keeps what the path delivers",
+    family: crate::registry::Family::LossBased,
     source: "Grieco and Mascolo, Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion control (CCR 34:2, 2004)",
     about: include_str!("about/westwood.md"),
     needs: Needs::NONE,

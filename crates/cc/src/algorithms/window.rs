@@ -9,6 +9,7 @@ use crate::registry::{Param, Params, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "window",
     title: "Fixed window",
+    family: crate::registry::Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), part A",
     about: include_str!("about/window.md"),
     needs: Needs::NONE,

@@ -14,6 +14,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "yeah",
     title: "YeAH: Scalable while the queue is short, else Reno",
+    family: crate::registry::Family::DelayBased,
     source: "Baiocchi, Castellani and Vacirca, YeAH-TCP: yet another highspeed TCP (PFLDnet 2007)",
     about: include_str!("about/yeah.md"),
     needs: Needs::NONE,

@@ -1,8 +1,9 @@
 //! Turns bytes into a controller, its parameters and a hostile sequence of events, and checks what must hold after each.
 //!
-//! A fuzz target includes this file by path and calls [`any`] with its input; the property test feeds it random bytes.
-//! Whatever the host gets wrong except the order of time may appear: zero and enormous RTTs, ACKs of nothing or of more
-//! than was ever sent, losses of packets from the future, storms of timeouts, another packet size, hours of silence.
+//! `fuzz/fuzz_targets/controller.rs` includes this file by path and calls [`any`] with its input; the property test feeds it
+//! random bytes. Whatever the host gets wrong except the order of time may appear: zero and enormous RTTs, ACKs of nothing or
+//! of more than was ever sent, losses of packets from the future and in bursts, storms of timeouts, another packet size,
+//! hours of silence.
 
 use paceline_cc::{
     Ack, AckSample, Control, Controller, IntHop, Kind, Loss, Params, PathInfo, Resume, Sent, Spec,
@@ -54,16 +55,25 @@ pub fn any(bytes: &[u8]) {
 pub fn one(spec: &'static Spec, bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let params = params(spec, &mut bytes);
-    let mut path = path(0, &mut bytes);
-    let mut controller = (spec.build)(&params, &path);
-    let mut totals = Totals::default();
-    let mut fields = vec![0.0; spec.fields.len()];
-    check(spec, controller.as_ref(), &path, &mut fields);
+    let path = path(0, &mut bytes);
+    let controller = (spec.build)(&params, &path);
+    let fields = vec![0.0; spec.fields.len()];
+    let mut drive = Drive { spec, controller, path, totals: Totals::default(), fields };
+    drive.check();
     while !bytes.0.is_empty() {
-        totals.now_ns = totals.now_ns.saturating_add(bytes.duration_ns());
-        event(controller.as_mut(), &mut path, &mut totals, &mut bytes);
-        check(spec, controller.as_ref(), &path, &mut fields);
+        drive.wait(bytes.duration_ns());
+        drive.event(&mut bytes);
     }
+}
+
+/// A controller and its host.
+struct Drive {
+    spec: &'static Spec,
+    controller: Box<dyn Controller>,
+    path: PathInfo,
+    totals: Totals,
+    /// What the controller lets see.
+    fields: Vec<f64>,
 }
 
 /// What a host counts.
@@ -74,17 +84,95 @@ struct Totals {
     min_rtt_ns: u64,
 }
 
-/// What holds at any time.
-fn check(spec: &Spec, controller: &dyn Controller, path: &PathInfo, fields: &mut [f64]) {
-    let control = controller.control();
-    let name = spec.name;
-    assert!(control.cwnd_bytes >= u64::from(path.packet_bytes.max(1)), "{name}: {control:?}");
-    assert!(control.cwnd_bytes < 1 << 62, "{name}: {control:?}");
-    let pacing = control.pacing_bytes_per_s;
-    assert!(pacing > 0 && (pacing == Control::UNPACED || pacing < 1 << 62), "{name}: {control:?}");
-    controller.observe(fields);
-    assert!(fields.iter().all(|v| !v.is_infinite()), "{name}: {fields:?}");
-    assert_eq!(control, controller.control(), "{name}: changed without an event");
+impl Drive {
+    fn wait(&mut self, ns: u64) {
+        self.totals.now_ns = self.totals.now_ns.saturating_add(ns);
+    }
+
+    /// What holds at any time.
+    fn check(&mut self) {
+        let control = self.controller.control();
+        let (name, fields) = (self.spec.name, &mut self.fields);
+        let packet_bytes = u64::from(self.path.packet_bytes.max(1));
+        assert!(control.cwnd_bytes >= packet_bytes, "{name}: {control:?}");
+        assert!(control.cwnd_bytes < 1 << 62, "{name}: {control:?}");
+        let pacing = control.pacing_bytes_per_s;
+        let finite = pacing == Control::UNPACED || pacing < 1 << 62;
+        assert!(pacing > 0 && finite, "{name}: {control:?}");
+        self.controller.observe(fields);
+        assert!(fields.iter().all(|v| !v.is_infinite()), "{name}: {fields:?}");
+        assert_eq!(control, self.controller.control(), "{name}: changed without an event");
+    }
+
+    /// One event, or several of a kind; after each, what must hold is checked.
+    fn event(&mut self, bytes: &mut Bytes) {
+        let now_ns = self.totals.now_ns;
+        match bytes.below(16) {
+            0 => {
+                // A burst: detection after detection at one moment.
+                for _ in 0..bytes.below(4) {
+                    self.controller.on_loss(&loss(now_ns, bytes));
+                    self.check();
+                }
+                self.controller.on_loss(&loss(now_ns, bytes));
+            }
+            1 => return self.timeouts(bytes),
+            2 => {
+                let started_ns = now_ns.saturating_sub(bytes.duration_ns());
+                self.controller.on_spurious_loss(&Undo { now_ns, started_ns });
+            }
+            3 => self.controller.on_resume(&Resume { now_ns, idle_ns: bytes.duration_ns() }),
+            4 => {
+                self.path = path(now_ns, bytes);
+                self.controller.on_path_change(&self.path);
+            }
+            5 => {
+                let (bytes, in_flight_bytes) = (bytes.number(), bytes.number());
+                self.controller.on_send(&Sent { now_ns, bytes, in_flight_bytes });
+            }
+            6 => {
+                // When it asks for it, unless that is in years.
+                let wait_ns = self.controller.control().next_timer_ns.saturating_sub(now_ns);
+                if wait_ns < 1 << 55 {
+                    self.wait(wait_ns);
+                }
+                self.controller.on_timer(self.totals.now_ns);
+            }
+            7 => {
+                let sample = hostile_ack(now_ns, bytes);
+                self.controller.on_ack(&Ack { sample, hops: &[] });
+            }
+            8 => {
+                let hop = IntHop {
+                    hop_id: bytes.number(),
+                    queue_bytes: bytes.number(),
+                    tx_bytes: bytes.number(),
+                    timestamp_ns: bytes.number(),
+                    link_bytes_per_s: bytes.number(),
+                };
+                let sample = plausible_ack(&self.path, &mut self.totals, bytes);
+                self.controller.on_ack(&Ack { sample, hops: &[hop, hop] });
+            }
+            _ => {
+                let sample = plausible_ack(&self.path, &mut self.totals, bytes);
+                self.controller.on_ack(&Ack { sample, hops: &[] });
+            }
+        }
+        self.check();
+    }
+
+    /// A storm: timeout after timeout, with twice the wait each time or none at all.
+    fn timeouts(&mut self, bytes: &mut Bytes) {
+        let wait_ns = bytes.duration_ns();
+        for consecutive in 1..=1 + bytes.below(8) as u32 {
+            let in_flight_bytes = bytes.number();
+            let now_ns = self.totals.now_ns;
+            let timeout = Timeout { now_ns, in_flight_bytes, consecutive, reserved: 0 };
+            self.controller.on_rto(&timeout);
+            self.check();
+            self.wait(wait_ns << consecutive);
+        }
+    }
 }
 
 /// A profile or the defaults, then some parameters at or between the ends of their ranges.
@@ -112,51 +200,6 @@ fn path(now_ns: u64, bytes: &mut Bytes) -> PathInfo {
         packet_bytes: [1, 64, 1500, 1504, 9000, 65535, 0][bytes.below(7)],
         initial_window_packets: [10, 0, 1, 2, 100, u32::MAX][bytes.below(6)],
         seed: u64::from(bytes.byte()),
-    }
-}
-
-fn event(
-    controller: &mut dyn Controller,
-    path: &mut PathInfo,
-    totals: &mut Totals,
-    bytes: &mut Bytes,
-) {
-    let now_ns = totals.now_ns;
-    match bytes.below(16) {
-        0 => controller.on_loss(&loss(now_ns, bytes)),
-        1 => {
-            for consecutive in 1..=1 + bytes.below(8) as u32 {
-                let in_flight_bytes = bytes.number();
-                controller.on_rto(&Timeout { now_ns, in_flight_bytes, consecutive, reserved: 0 });
-            }
-        }
-        2 => {
-            let started_ns = now_ns.saturating_sub(bytes.duration_ns());
-            controller.on_spurious_loss(&Undo { now_ns, started_ns });
-        }
-        3 => controller.on_resume(&Resume { now_ns, idle_ns: bytes.duration_ns() }),
-        4 => {
-            *path = self::path(now_ns, bytes);
-            controller.on_path_change(path);
-        }
-        5 => {
-            let (bytes, in_flight_bytes) = (bytes.number(), bytes.number());
-            controller.on_send(&Sent { now_ns, bytes, in_flight_bytes });
-        }
-        6 => controller.on_timer(now_ns),
-        7 => controller.on_ack(&Ack { sample: hostile_ack(now_ns, bytes), hops: &[] }),
-        8 => {
-            let hop = IntHop {
-                hop_id: bytes.number(),
-                queue_bytes: bytes.number(),
-                tx_bytes: bytes.number(),
-                timestamp_ns: bytes.number(),
-                link_bytes_per_s: bytes.number(),
-            };
-            let sample = plausible_ack(path, totals, bytes);
-            controller.on_ack(&Ack { sample, hops: &[hop, hop] });
-        }
-        _ => controller.on_ack(&Ack { sample: plausible_ack(path, totals, bytes), hops: &[] }),
     }
 }
 

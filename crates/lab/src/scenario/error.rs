@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::tree::{ARRAY, Node, Place, TABLE};
 
-/// A scenario that cannot be used. It prints as `file:line: key = value: what is wrong; what is allowed`, or with the
+/// A scenario that cannot be used. It prints as one line, `file:line: key = value: what is wrong; what is allowed`, or with the
 /// command-line option in place of file and line when the value came from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
@@ -23,20 +23,28 @@ pub struct ScenarioError {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.place)?;
-        if !self.key.is_empty() {
-            write!(f, "{}", self.key)?;
-            if let Some(value) = &self.value {
-                write!(f, " = {value}")?;
+        let Self { place, key, value, what, hint } = self;
+        let mut said = format!("{place}: ");
+        if !key.is_empty() {
+            said += key;
+            if let Some(value) = value {
+                said += " = ";
+                said += value;
             }
-            write!(f, ": ")?;
+            said += ": ";
         }
-        write!(f, "{}", self.what)?;
-        if !self.hint.is_empty() {
-            write!(f, "; {}", self.hint)?;
+        said += what;
+        if !hint.is_empty() {
+            said += "; ";
+            said += hint;
         }
-        Ok(())
+        f.write_str(&one_line(&said))
     }
+}
+
+/// The text with a space for every control character: a quoted key or a command line may hold line breaks.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 impl std::error::Error for ScenarioError {}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use toml_edit::{Document, Item, TableLike, Value as Toml};
 
-use super::error::{Fault, ScenarioError};
+use super::error::{Fault, ScenarioError, one_line};
 use super::keys::{self, Kind, Table};
 
 /// Where a value came from.
@@ -194,10 +194,6 @@ fn quote(raw: &str) -> String {
         return line;
     }
     line.chars().take(QUOTE - 1).chain(['…']).collect()
-}
-
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Puts `--set KEY=VALUE` into the tree. A key that excludes another (rate and trace) takes its place; a bare word on the

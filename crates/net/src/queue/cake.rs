@@ -100,13 +100,13 @@ impl Cobalt {
         spec: &CakeSpec,
         random: &mut RandomStream,
     ) -> bool {
+        // Of the last time above target; such a drop is not too late now.
         let mut due = self.count > 0 && now >= self.drop_next;
         let mut drops = false;
         if too_long && !self.dropping {
             self.dropping = true;
             self.count = self.count.max(1);
             self.drop_next = self.after(now, spec);
-            due = false;
         } else if !too_long {
             self.dropping = false;
         }
@@ -279,9 +279,10 @@ impl<T> Cake<T> {
             tin.backlog -= &packet;
             *backlog -= &packet;
             let wait = packet.wait(now);
-            let too_long =
-                wait > spec.target_ps && wait > 4 * *packet_ps && flow.fifo.front().is_some();
-            if flow.cobalt.condemns(now, &mut packet, too_long, spec, random) {
+            let too_long = wait > spec.target_ps && wait > 4 * *packet_ps;
+            let condemned = flow.cobalt.condemns(now, &mut packet, too_long, spec, random);
+            // The last packet of a queue may be marked, but it is not dropped.
+            if condemned && flow.fifo.front().is_some() {
                 dropped.push((packet, DropReason::Managed));
                 continue;
             }
@@ -337,6 +338,7 @@ impl<T: Send> Queue<T> for Cake<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Ecn;
     use super::*;
 
     fn cake(spec: CakeSpec, packets: Option<u64>) -> Cake<u64> {
@@ -418,6 +420,35 @@ mod tests {
         let end = &late[late.len() - 10_000..];
         let mean = end.iter().sum::<u64>() as f64 / end.len() as f64;
         assert!(mean < 50.0, "mean wait {mean} ms");
+    }
+
+    /// A drop that was due when the queue grew again is made at once: the next is due 100 / sqrt(4) + 100 / sqrt(5) ms later.
+    #[test]
+    fn cobalt_resumes_where_it_was() {
+        let spec = CakeSpec::default();
+        let mut random =
+            Place { limit: Limit::default(), rate_bps: 1.0, seed: 0, stream: 0 }.random();
+        let mut cobalt = Cobalt { count: 4, drop_next: 0, ..Cobalt::default() };
+        let mut packet = Queued { tag: tag(0, 0), arrived: 0, item: 0 };
+        assert!(cobalt.condemns(10 * PS_PER_MS, &mut packet, true, &spec, &mut random));
+        assert_eq!(cobalt.count, 5);
+        assert!((cobalt.drop_next as f64 / PS_PER_MS as f64 - 104.7).abs() < 0.1);
+    }
+
+    #[test]
+    fn the_last_packet_of_a_queue_is_marked_but_not_dropped() {
+        for ecn in [Ecn::NotCapable, Ecn::Capable] {
+            let mut queue = cake(CakeSpec::default(), None);
+            let mut dropped = Vec::new();
+            let tag = Tag { ecn, ..tag(0, 0) };
+            queue.enqueue(0, Queued { tag, arrived: 0, item: 0 }, &mut dropped);
+            for flow in &mut queue.tins[0].flows {
+                flow.cobalt = Cobalt { count: 4, dropping: true, ..Cobalt::default() };
+            }
+            let next = queue.dequeue(PS_PER_S, &mut dropped);
+            let Next::Packet(packet) = next else { panic!("dropped") };
+            assert_eq!(packet.tag.ecn == Ecn::Marked, ecn == Ecn::Capable);
+        }
     }
 
     #[test]

@@ -9,9 +9,9 @@ use crate::{PS_PER_MS, Picos};
 /// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodelSpec {
-    /// TARGET: wait that is acceptable as a standing queue, ps (§4.4).
+    /// TARGET: wait that is acceptable as a standing queue, ps (§4.3).
     pub target_ps: Picos,
-    /// INTERVAL: a worst-case RTT, ps (§4.3).
+    /// INTERVAL: a worst-case RTT, ps (§4.2).
     pub interval_ps: Picos,
     /// Mark capable packets instead of dropping them.
     pub ecn: bool,
@@ -29,12 +29,12 @@ impl CodelSpec {
     }
 }
 
-/// A re-entry counts as soon if the last drop was due less than this many intervals ago (§5.3).
+/// A re-entry counts as soon if the last drop was due less than this many intervals ago (§5.5).
 const SOON_INTERVALS: Picos = 16;
-/// A queue of one such packet or less is never too long (§5.1: maxpacket).
+/// A queue of one such packet or less is never too long (§5.3: maxpacket).
 const LARGEST_PACKET: u64 = 1514;
 
-/// The state of the algorithm (§5.1), beside the packets, so that FQ-CoDel can have one per flow.
+/// The state of the algorithm (§5.2), beside the packets, so that FQ-CoDel can have one per flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ControlLaw {
     /// Wait has been above target since an interval before this; `None` = it has not.
@@ -48,7 +48,7 @@ pub(super) struct ControlLaw {
 }
 
 impl ControlLaw {
-    /// The next packet of `fifo` to send (§5.3), after dropping what is to be dropped.
+    /// The next packet of `fifo` to send (§5.5), after dropping what is to be dropped.
     pub(super) fn dequeue<T>(
         &mut self,
         now: Picos,
@@ -95,14 +95,14 @@ impl ControlLaw {
         self.drop_next = self.after(now, spec);
     }
 
-    /// When to drop next after `time`: the control law (§3.3), INTERVAL / sqrt(count).
+    /// When to drop next after `time`: the control law (§5.6), INTERVAL / sqrt(count).
     fn after(&self, time: Picos, spec: &CodelSpec) -> Picos {
         time.saturating_add(
             (spec.interval_ps as f64 / f64::from(self.count.max(1)).sqrt()) as Picos,
         )
     }
 
-    /// Takes a packet off and says whether packets have waited too long for an interval (§5.2).
+    /// Takes a packet off and says whether packets have waited too long for an interval (§5.6).
     fn pop<T>(
         &mut self,
         now: Picos,

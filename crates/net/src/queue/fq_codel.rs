@@ -16,7 +16,7 @@ pub struct FqCodelSpec {
     pub flows: u32,
     /// Bytes a queue may send per turn (§5.2.4).
     pub quantum_bytes: u32,
-    /// CoDel of every queue (§5.2.1, §5.2.2).
+    /// CoDel of every queue (§5.2.1, §5.2.2). The RFC has marks on (§5.2.6); here they are off unless asked for, as in every queue.
     pub codel: CodelSpec,
 }
 

@@ -7,6 +7,7 @@ use crate::registry::{Param, Params, Profile, Spec};
 pub(crate) static SPEC: Spec = Spec {
     name: "bbr1",
     title: "BBR version 1: a model of bandwidth and propagation delay",
+    family: crate::registry::Family::ModelBased,
     source: "Cardwell et al., BBR: congestion-based congestion control (ACM Queue 14:5, 2016); draft-cardwell-iccrg-bbr-congestion-control-00",
     about: include_str!("../about/bbr1.md"),
     needs: Needs::PACING.and(Needs::RATE_SAMPLE),

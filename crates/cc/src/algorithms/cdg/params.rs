@@ -8,6 +8,7 @@ use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START, SSTHRESH}
 pub(crate) static SPEC: Spec = Spec {
     name: "cdg",
     title: "CDG: random backoff by the gradient of the RTT",
+    family: crate::registry::Family::DelayBased,
     source: "Hayes and Armitage, Revisiting TCP congestion control using delay gradients (IFIP Networking 2011)",
     about: include_str!("../about/cdg.md"),
     needs: Needs::NONE,

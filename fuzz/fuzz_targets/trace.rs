@@ -1,0 +1,7 @@
+//! Any file, as a mahimahi trace and as a list of rates: a trace that can be used, or an error.
+#![no_main]
+
+#[path = "../../crates/net/tests/drive/mod.rs"]
+mod drive;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| drive::any(bytes));
