@@ -12,6 +12,8 @@ pub(super) struct Driver {
     /// Whether the window limits, and whether losses are being repaired.
     pub(super) limited: bool,
     pub(super) recovering: bool,
+    /// Marks that each ACK reports.
+    pub(super) marks: u32,
     fields: usize,
     delivered: u64,
     /// What had been delivered when the packets of the current round left.
@@ -44,6 +46,7 @@ impl Driver {
             now_ns: 0,
             limited: true,
             recovering: false,
+            marks: 0,
             fields: spec.fields.len(),
             delivered: 0,
             round_start: 0,
@@ -82,6 +85,7 @@ impl Driver {
             now_ns: self.now_ns,
             acked_packets: packets,
             acked_bytes: u64::from(packets) * PACKET,
+            ce_packets: self.marks,
             rtt_ns,
             srtt_ns: rtt_ns,
             sent_ns: self.now_ns.saturating_sub(rtt_ns),

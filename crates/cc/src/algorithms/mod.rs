@@ -9,6 +9,7 @@ mod copa;
 mod ctcp;
 mod cubic;
 mod cycle_gain;
+mod dctcp;
 mod delay_threshold;
 #[cfg(test)]
 mod driver;
@@ -26,6 +27,7 @@ pub mod mpc;
 mod mpc_2020;
 mod path_model;
 mod pid;
+mod prague;
 mod reno;
 mod reno_part;
 mod reno_window;
@@ -78,6 +80,8 @@ pub(crate) static ALL: &[&Spec] = &[
     &arx::SPEC,
     &mpc_2020::SPEC,
     &pid::SPEC,
+    &dctcp::SPEC,
+    &prague::SPEC,
     &timely::SPEC,
     &swift::SPEC,
 ];
