@@ -101,23 +101,30 @@ fn a_loss_halves_what_is_in_flight_once_per_episode() {
     assert_eq!(cwnd(&*reno), 2 * PACKET);
 }
 
+/// RFC 3168; RFC 8511 (ABE) keeps 0.8 of the window at a mark, and half at a loss as ever.
 #[test]
-fn a_mark_halves_once_per_window() {
-    let mut reno = reno(&[("initial_window", 100.0)]);
-    let mut mark = |now_ns, sent_ns| {
-        let sample = AckSample {
-            now_ns,
-            sent_ns,
-            ce_packets: 1,
-            prior_in_flight_bytes: 1000 * PACKET,
-            ..AckSample::default()
+fn a_mark_reduces_once_per_window() {
+    for (settings, first, second, at_loss) in
+        [(&[][..], 50, 25, 12), (&[("ecn_beta", 0.8)][..], 79, 63, 31)]
+    {
+        let mut reno = reno(&[&[("initial_window", 100.0)], settings].concat());
+        let mut mark = |now_ns, sent_ns| {
+            let sample = AckSample {
+                now_ns,
+                sent_ns,
+                ce_packets: 1,
+                prior_in_flight_bytes: 1000 * PACKET,
+                ..AckSample::default()
+            };
+            reno.on_ack(&Ack { sample, hops: &[] });
+            reno.control().cwnd_bytes / PACKET
         };
-        reno.on_ack(&Ack { sample, hops: &[] });
-        reno.control().cwnd_bytes / PACKET
-    };
-    assert_eq!(mark(100, 0), 50);
-    assert_eq!(mark(150, 90), 50);
-    assert_eq!(mark(250, 110), 25);
+        assert_eq!(mark(100, 0), first);
+        assert_eq!(mark(150, 90), first);
+        assert_eq!(mark(250, 110), second);
+        lose(&mut *reno, 1000);
+        assert_eq!(cwnd(&*reno) / PACKET, at_loss);
+    }
 }
 
 #[test]

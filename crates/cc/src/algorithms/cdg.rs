@@ -225,14 +225,14 @@ impl Cdg {
         self.rounds.restart(ack.delivered_total_bytes);
     }
 
-    /// §3.2-3.3, eq. (5)-(6): the window after a loss or a mark.
-    fn after_loss(&mut self) -> f64 {
+    /// §3.2-3.3, eq. (5)-(6): the window after a loss or a mark; `random` if it may have nothing to do with congestion.
+    fn after_signal(&mut self, random: bool) -> f64 {
         let window = &self.window;
         if let Some(reduction) = self.reduction.take() {
             // The delay has already called for one.
             return reduction.to;
         }
-        if self.tolerates_loss && matches!(self.queue, Queue::Empty | Queue::Between) {
+        if random && self.tolerates_loss && matches!(self.queue, Queue::Empty | Queue::Between) {
             return window.cwnd;
         }
         let kept = window.fraction(self.beta_loss);
@@ -265,7 +265,8 @@ impl Controller for Cdg {
             return;
         }
         if self.window.is_marked(ack) {
-            let to = self.after_loss();
+            // RFC 3168 §5: a mark is congestion; nothing is tolerated. So the authors' module.
+            let to = self.after_signal(false);
             self.begin_reduction(to, ack);
             return;
         }
@@ -298,13 +299,14 @@ impl Controller for Cdg {
 
     fn on_loss(&mut self, loss: &Loss) {
         if loss.starts_episode() {
-            let to = self.after_loss();
+            let to = self.after_signal(true);
             self.window.reduce_for_loss(to, loss);
         }
     }
 
     fn on_rto(&mut self, timeout: &Timeout) {
-        let to = if timeout.consecutive <= 1 { self.after_loss() } else { self.window.ssthresh };
+        let to =
+            if timeout.consecutive <= 1 { self.after_signal(true) } else { self.window.ssthresh };
         self.reduction = None;
         self.window.collapse(to, timeout);
         self.forget_gradients();

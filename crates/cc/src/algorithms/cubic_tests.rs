@@ -51,6 +51,19 @@ impl Run {
         }
     }
 
+    /// An ACK that reports a mark on a packet sent at `sent_ms`.
+    fn mark(&mut self, now_ms: u64, sent_ms: u64) {
+        let sample = AckSample {
+            now_ns: now_ms * MS,
+            sent_ns: sent_ms * MS,
+            acked_packets: 1,
+            ce_packets: 1,
+            prior_in_flight_bytes: self.cubic.control().cwnd_bytes,
+            ..AckSample::default()
+        };
+        self.cubic.on_ack(&Ack { sample, hops: &[] });
+    }
+
     fn lose(&mut self) {
         self.cubic.on_loss(&Loss {
             now_ns: self.now_ns,
@@ -115,6 +128,29 @@ fn fast_convergence() {
     run.lose();
     close(run.observed()[1], 0.85 * 700.0, 1e-12);
     close(run.cwnd(), 490.0, 1e-5);
+}
+
+/// RFC 9438 §4.6: a mark as a loss; RFC 8511 (ABE) keeps 0.85. Once per window of data, and one packet is the floor.
+#[test]
+fn a_mark_counts_like_a_loss_or_less() {
+    for (profile, first, second) in
+        [(None, 700.0, 490.0), (Some("abe"), 850.0, 722.5), (Some("linux"), 700.0, 490.0)]
+    {
+        let mut run = Run::new(profile, 1000.0, 100 * MS);
+        run.mark(200, 100);
+        assert_eq!(run.cwnd(), first);
+        run.mark(250, 150);
+        assert_eq!(run.cwnd(), first, "sent before the reaction");
+        run.mark(350, 220);
+        close(run.cwnd(), second, 1e-5);
+        run.lose();
+        close(run.cwnd(), 0.7 * second, 3e-3);
+        (0..40).for_each(|n| {
+            run.cubic.on_ack(&Ack::default());
+            run.mark(1000 + n * 100, 950 + n * 100);
+        });
+        assert_eq!(run.cwnd(), 1.0);
+    }
 }
 
 #[test]

@@ -27,8 +27,20 @@ pub(crate) static SPEC: Spec = Spec {
             (2.0, 1_000_000_000.0),
             "initial slow-start threshold; the default is no limit",
         ),
+        Param::number(
+            "ecn_beta",
+            "1",
+            0.5,
+            (0.1, 0.99),
+            "fraction kept at a mark, beta_ecn; more than at a loss with RFC 8511",
+        ),
     ],
     profiles: &[
+        Profile {
+            name: "abe",
+            source: "RFC 8511, Alternative Backoff with ECN: a mark leaves 0.8 of the window",
+            values: &[("ecn_beta", 0.8)],
+        },
         Profile {
             name: "nist",
             source: "NIST SP 500-282 (2010): initial window 2, high initial threshold",
