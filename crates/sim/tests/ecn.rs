@@ -286,6 +286,16 @@ fn prague_stays_responsive_below_a_packet() {
     assert!(prague_ms.0 < dctcp_ms / 3.0 && prague_ms.1 > 0.85);
 }
 
+/// RFC 9331 §4.3 item 3, which this Prague does not meet: in a single queue that marks ECT(1) like ECT(0) it takes the classic
+/// flow's share, for w = 2 / p is more than w = 1.22 / sqrt(p).
+#[test]
+fn prague_starves_classic_flows_in_one_queue_that_marks() {
+    let reno = sender("reno", &[], Ecn::Capable);
+    let outcome = through(pie(true), 1e8, vec![(prague(), 30.0), (reno, 30.0)], 60.0);
+    show("prague beside reno, PIE", &outcome);
+    assert!((3.0..25.0).contains(&ratio(&outcome)), "{}", ratio(&outcome));
+}
+
 /// RFC 9331 §4.3 item 2: it reacts to losses as Reno does. Beside Reno in a queue that only drops it gets about as much, and less
 /// where the virtual RTT is the longer. (The jitter keeps packets from arriving in a fixed order.)
 #[test]
