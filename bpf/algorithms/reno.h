@@ -13,6 +13,8 @@
 /* Keeps cwnd * packet_bytes within 64 bits: 2^46 * 2^16. */
 #define RENO_MAX_BYTES ((cc_u64)1 << 46)
 #define RENO_MAX_PACKET_BYTES ((cc_u64)1 << 16)
+/* A half in 2^-16. */
+#define RENO_HALF ((cc_u64)1 << 15)
 #define RENO_SECOND_NS 1000000000ull
 /* An initial threshold of this many packets means none. */
 #define RENO_NO_SSTHRESH_PACKETS 1000000000ull
@@ -20,6 +22,7 @@
 struct reno_params {
 	cc_u64 initial_window_packets; /* 0 = as the host starts */
 	cc_u64 initial_ssthresh_packets;
+	cc_u64 ecn_beta; /* in 2^-16 */
 };
 
 struct reno {
@@ -30,6 +33,8 @@ struct reno {
 	cc_u64 packet_bytes;
 	cc_u64 initial_window_bytes;
 	cc_u64 srtt_ns;
+	/* beta_ecn of RFC 8511, in 2^-16: what a mark leaves. */
+	cc_u64 ecn_beta;
 	/* A mark counts only if its packet was sent after the last reaction. */
 	cc_u64 reacted_ns;
 	/* What the last episode took, for reordering; 0 = nothing to restore. */
@@ -51,24 +56,25 @@ static inline void reno_init(struct reno *reno, const struct cc_path *path, cons
 
 	reno->packet_bytes = cc_min(cc_max(path->packet_bytes, 1), RENO_MAX_PACKET_BYTES);
 	reno->initial_window_bytes = cc_min(window, 1 << 24) * reno->packet_bytes;
+	reno->ecn_beta = params->ecn_beta;
 	reno->ssthresh_bytes = RENO_MAX_BYTES;
 	if (params->initial_ssthresh_packets < RENO_NO_SSTHRESH_PACKETS)
 		reno->ssthresh_bytes = cc_min(params->initial_ssthresh_packets * reno->packet_bytes, RENO_MAX_BYTES);
 	reno_set_cwnd(reno, reno->initial_window_bytes);
 }
 
-/* RFC 5681 (4): half of what is in flight, at least two packets. */
-static inline cc_u64 reno_half(const struct reno *reno, cc_u64 in_flight_bytes)
+/* RFC 5681 (4): half of what is in flight (or another fraction, RFC 8511), at least two packets. */
+static inline cc_u64 reno_keep(const struct reno *reno, cc_u64 in_flight_bytes, cc_u64 beta)
 {
 	/* RFC 5681 §3.2: limited transmit may have put more than cwnd in flight; that excess does not count. */
-	return cc_max(cc_min(in_flight_bytes, reno->cwnd_bytes) / 2, 2 * reno->packet_bytes);
+	return cc_max((cc_min(in_flight_bytes, reno->cwnd_bytes) * beta) >> 16, 2 * reno->packet_bytes);
 }
 
-static inline void reno_halve(struct reno *reno, cc_u64 now_ns, cc_u64 in_flight_bytes)
+static inline void reno_reduce(struct reno *reno, cc_u64 now_ns, cc_u64 in_flight_bytes, cc_u64 beta)
 {
 	reno->prior_cwnd_bytes = reno->cwnd_bytes;
 	reno->prior_ssthresh_bytes = reno->ssthresh_bytes;
-	reno->ssthresh_bytes = reno_half(reno, in_flight_bytes);
+	reno->ssthresh_bytes = reno_keep(reno, in_flight_bytes, beta);
 	/*
 	 * Deviation: cwnd = ssthresh at once, without the inflation by three and more packets of RFC 5681 §3.2: a host that
 	 * counts what is in flight does not need it (RFC 6675).
@@ -84,7 +90,7 @@ static inline void reno_on_loss(struct reno *reno, const struct cc_loss *loss)
 	/* RFC 6582: once per window of data; the host says which loss opens a new episode. */
 	if (!(loss->flags & CC_LOSS_EPISODE_START))
 		return;
-	reno_halve(reno, loss->now_ns, loss->prior_in_flight_bytes);
+	reno_reduce(reno, loss->now_ns, loss->prior_in_flight_bytes, RENO_HALF);
 	reno->in_fast_recovery = 1;
 }
 
@@ -118,13 +124,16 @@ static inline void reno_on_ack(struct reno *reno, const struct cc_ack *ack)
 	reno->srtt_ns = ack->srtt_ns;
 	if (!(ack->flags & CC_ACK_IN_RECOVERY))
 		reno->in_fast_recovery = 0;
-	/* RFC 3168 §6.1.2: a mark halves like a loss, once per window of data. */
+	/* RFC 3168 §6.1.2: a mark halves like a loss, once per window of data; RFC 8511 lets it take less. */
 	if (ack->ce_packets && !reno->in_fast_recovery &&
 	    (!reno->has_reacted || ack->sent_ns > reno->reacted_ns)) {
-		reno_halve(reno, ack->now_ns, ack->prior_in_flight_bytes);
+		reno_reduce(reno, ack->now_ns, ack->prior_in_flight_bytes, reno->ecn_beta);
 		return;
 	}
 	if (reno->in_fast_recovery || !(ack->flags & CC_ACK_CWND_LIMITED))
+		return;
+	/* A duplicate may be the first sign of a loss (RFC 5681 §3.1); an ACK that reports a mark opens no window (RFC 3168). */
+	if (!(ack->flags & CC_ACK_CUMULATIVE) || ack->ce_packets)
 		return;
 	reno_grow(reno, ack->acked_bytes);
 }
@@ -135,7 +144,7 @@ static inline void reno_on_rto(struct reno *reno, const struct cc_timeout *timeo
 	if (timeout->consecutive <= 1) {
 		reno->prior_cwnd_bytes = reno->cwnd_bytes;
 		reno->prior_ssthresh_bytes = reno->ssthresh_bytes;
-		reno->ssthresh_bytes = reno_half(reno, timeout->in_flight_bytes);
+		reno->ssthresh_bytes = reno_keep(reno, timeout->in_flight_bytes, RENO_HALF);
 	}
 	/* RFC 5681 §3.1: the loss window is one packet. */
 	reno_set_cwnd(reno, reno->packet_bytes);

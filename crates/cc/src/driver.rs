@@ -28,6 +28,8 @@ pub(crate) struct Driver {
     /// Whether the window limits, and whether losses are being repaired.
     pub(crate) limited: bool,
     pub(crate) recovering: bool,
+    /// Marks that each ACK reports.
+    pub(crate) marks: u32,
     fields: usize,
     /// Bytes delivered so far, and when the packets of the current round left.
     delivered: u64,
@@ -61,6 +63,7 @@ impl Driver {
             rtt_ns: 100 * MS,
             limited: true,
             recovering: false,
+            marks: 0,
             fields: spec.fields.len(),
             delivered: 0,
             round_start: 0,
@@ -101,6 +104,7 @@ impl Driver {
             now_ns: self.now_ns,
             acked_packets: packets,
             acked_bytes,
+            ce_packets: self.marks,
             prior_in_flight_bytes: self.controller.control().cwnd_bytes,
             rtt_ns,
             srtt_ns: rtt_ns,

@@ -132,9 +132,9 @@ impl RenoWindow {
     }
 
     /// Whether an ACK may open the window: it was full, and the ACK is no duplicate, which may be the first sign of a loss
-    /// (RFC 5681 §3.1; Linux, `tcp_may_raise_cwnd`).
+    /// (RFC 5681 §3.1; Linux, `tcp_may_raise_cwnd`), and reports no mark (RFC 3168 §6.1.2).
     pub(crate) fn may_grow(ack: &AckSample) -> bool {
-        ack.has(AckSample::CWND_LIMITED) && ack.has(AckSample::CUMULATIVE)
+        ack.has(AckSample::CWND_LIMITED) && ack.has(AckSample::CUMULATIVE) && ack.ce_packets == 0
     }
 
     /// Grows in slow start, below ssthresh, if the ACK may open the window. Returns the packets acknowledged that are left for

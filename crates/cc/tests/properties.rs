@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-use paceline_cc::{Ack, Control, Controller, Family, Field, Loss, Needs, Params, PathInfo, Spec, Timeout};
+use paceline_cc::{
+    Ack, Control, Controller, Family, Field, Loss, Needs, Params, PathInfo, Spec, Timeout,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -13,7 +13,7 @@ const PATH: PathInfo =
 fn names_are_unique() {
     let names: BTreeSet<_> = registry::all().iter().map(|s| s.name).collect();
     assert_eq!(names.len(), registry::all().len());
-    for name in ["window", "reno", "cubic", "bbr1", "ledbat++", "latte", "mpc-2020"] {
+    for name in ["window", "reno", "cubic", "bbr1", "ledbat++", "latte", "dctcp", "prague"] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }
     assert!(registry::find("no-such-controller").is_none());
@@ -122,26 +122,39 @@ fn every_parameter_is_read() {
     }
 }
 
-/// What a controller is told: 30 s of ACKs whose RTT stays at 25 ms for a while, rises to 60 ms and falls again, and jumps at times,
-/// with losses early, late and soon after two timeouts.
+/// What a controller is told: 30 s of ACKs whose RTT stays at its base for a while, rises by 35 ms and falls again, and jumps at
+/// times, with losses early, late and soon after two timeouts.
 struct Script {
     /// Packets acknowledged by an ACK.
     packets: u64,
+    base_rtt_ns: u64,
     /// How far the RTT jumps.
     jump_ns: u64,
     /// Packets that it is told are in flight.
     in_flight_packets: u64,
     /// One second in four the path delivers half as much.
     outages: bool,
+    /// One ACK in seven reports a mark.
+    marks: bool,
 }
 
-const SCRIPTS: [Script; 3] = [
-    Script { packets: 2, jump_ns: 40_000_000, in_flight_packets: 0, outages: false },
-    Script { packets: 2, jump_ns: 90_000_000, in_flight_packets: 0, outages: true },
-    Script { packets: 200, jump_ns: 40_000_000, in_flight_packets: 4000, outages: false },
+const PLAIN: Script = Script {
+    packets: 2,
+    base_rtt_ns: 25_000_000,
+    jump_ns: 40_000_000,
+    in_flight_packets: 0,
+    outages: false,
+    marks: false,
+};
+
+const SCRIPTS: [Script; 4] = [
+    PLAIN,
+    Script { jump_ns: 90_000_000, outages: true, ..PLAIN },
+    Script { packets: 200, in_flight_packets: 4000, ..PLAIN },
+    Script { base_rtt_ns: 5_000_000, in_flight_packets: 20, marks: true, ..PLAIN },
 ];
 
-/// What it says then: window, rate, timeout, and bits of its fields.
+/// What it says then: window, timeout, rate, burst, and bits of its fields.
 fn said(spec: &Spec, params: &Params, told: &Script) -> Vec<u64> {
     let mut controller = (spec.build)(params, &PATH);
     let mut fields = vec![0.0; spec.fields.len()];
@@ -153,7 +166,7 @@ fn said(spec: &Spec, params: &Params, told: &Script) -> Vec<u64> {
         let jump_ns = if n % 97 > 93 { told.jump_ns } else { 0 };
         // The base drifts by 0.2 ms over the run: no minimum is seen twice.
         let rise_ns = phase.min(400 - phase).saturating_sub(60) * 250_000;
-        let rtt_ns = 25_000_000 + rise_ns + jump_ns + n * 33;
+        let rtt_ns = told.base_rtt_ns + rise_ns + jump_ns + n * 33;
         let packets = if told.outages && n % 800 >= 600 { told.packets / 2 } else { told.packets };
         delivered += packets * 1500;
         let window = 20 * told.packets * 1500;
@@ -179,11 +192,12 @@ fn said(spec: &Spec, params: &Params, told: &Script) -> Vec<u64> {
             now_ns,
             acked_bytes: packets * 1500,
             acked_packets: packets as u32,
+            ce_packets: u32::from(told.marks && n % 7 == 0),
             in_flight_bytes: told.in_flight_packets * 1500,
             prior_in_flight_bytes: told.in_flight_packets * 1500,
             rtt_ns,
             srtt_ns: rtt_ns,
-            min_rtt_ns: 25_000_000,
+            min_rtt_ns: told.base_rtt_ns,
             sent_ns: now_ns - rtt_ns,
             delivered_bytes: 10 * told.packets * 1500,
             interval_ns: rtt_ns,
@@ -195,7 +209,8 @@ fn said(spec: &Spec, params: &Params, told: &Script) -> Vec<u64> {
         controller.on_ack(&Ack { sample, hops: &[] });
         let control = controller.control();
         controller.observe(&mut fields);
-        said.extend([control.cwnd_bytes, control.pacing_bytes_per_s, control.timeout_ns]);
+        said.extend([control.cwnd_bytes, control.timeout_ns]);
+        said.extend([control.pacing_bytes_per_s, control.send_quantum_bytes]);
         said.extend(fields.iter().map(|v| v.to_bits()));
     }
     said

@@ -7,6 +7,8 @@ use paceline_cc::{
 const PACKET: u64 = 1000;
 const PATH: PathInfo =
     PathInfo { now_ns: 0, packet_bytes: PACKET as u32, initial_window_packets: 10, seed: 0 };
+/// An ACK that may open the window.
+const OPEN: u32 = AckSample::CWND_LIMITED | AckSample::CUMULATIVE;
 
 fn reno(settings: &[(&str, f64)]) -> Box<dyn Controller> {
     let spec = registry::find("reno").unwrap();
@@ -28,7 +30,7 @@ fn ack(reno: &mut dyn Controller, packets: u64, flags: u32) {
 }
 
 fn grow(reno: &mut dyn Controller, acks: u64) {
-    (0..acks).for_each(|_| ack(reno, 1, AckSample::CWND_LIMITED));
+    (0..acks).for_each(|_| ack(reno, 1, OPEN));
 }
 
 fn cwnd(reno: &dyn Controller) -> u64 {
@@ -50,6 +52,23 @@ fn ssthresh(reno: &dyn Controller) -> f64 {
     out[0]
 }
 
+/// RFC 5681 section 3.1 and RFC 3168 section 6.1.2.
+#[test]
+fn neither_a_duplicate_nor_a_mark_opens_the_window() {
+    let mut reno = reno(&[("initial_ssthresh", 10.0)]);
+    ack(&mut *reno, 10, AckSample::CWND_LIMITED);
+    ack(&mut *reno, 10, AckSample::CUMULATIVE);
+    assert_eq!(reno.control().cwnd_bytes, 10 * PACKET);
+    let marked =
+        AckSample { acked_bytes: PACKET, ce_packets: 1, flags: OPEN, ..AckSample::default() };
+    reno.on_ack(&Ack { sample: marked, hops: &[] });
+    let reduced = reno.control().cwnd_bytes;
+    reno.on_ack(&Ack { sample: marked, hops: &[] });
+    assert_eq!(reno.control().cwnd_bytes, reduced);
+    ack(&mut *reno, 10, OPEN);
+    assert!(reno.control().cwnd_bytes > reduced);
+}
+
 #[test]
 fn slow_start_doubles_per_window() {
     let mut reno = reno(&[]);
@@ -59,7 +78,7 @@ fn slow_start_doubles_per_window() {
     grow(&mut *reno, 10);
     assert_eq!(cwnd(&*reno), 20 * PACKET);
     // A delayed ACK of two counts as two.
-    ack(&mut *reno, 2, AckSample::CWND_LIMITED);
+    ack(&mut *reno, 2, OPEN);
     assert_eq!(cwnd(&*reno), 22 * PACKET);
     ack(&mut *reno, 1, 0);
     assert_eq!(cwnd(&*reno), 22 * PACKET, "the window did not limit");
@@ -68,9 +87,9 @@ fn slow_start_doubles_per_window() {
 #[test]
 fn avoidance_adds_a_packet_per_window_without_losing_fractions() {
     let mut reno = reno(&[("initial_window", 10.0), ("initial_ssthresh", 10.0)]);
-    ack(&mut *reno, 1, AckSample::CWND_LIMITED);
+    ack(&mut *reno, 1, OPEN);
     assert_eq!(cwnd(&*reno), 10_100);
-    ack(&mut *reno, 1, AckSample::CWND_LIMITED);
+    ack(&mut *reno, 1, OPEN);
     // 1000 * 1000 / 10100 = 99.0099…
     assert_eq!(cwnd(&*reno), 10_199);
     // dw/dACK = 1/w: 10 -> 20 packets takes (20^2 - 10^2) / 2 = 150 ACKs.
@@ -82,7 +101,7 @@ fn avoidance_adds_a_packet_per_window_without_losing_fractions() {
 #[test]
 fn growth_across_ssthresh_is_split() {
     let mut reno = reno(&[("initial_window", 9.0), ("initial_ssthresh", 10.0)]);
-    ack(&mut *reno, 3, AckSample::CWND_LIMITED);
+    ack(&mut *reno, 3, OPEN);
     // One packet in slow start, two in avoidance: 1000 * 2000 / 10000.
     assert_eq!(cwnd(&*reno), 10_200);
 }
@@ -93,7 +112,7 @@ fn a_loss_halves_what_is_in_flight_once_per_episode() {
     lose(&mut *reno, 80);
     assert_eq!((cwnd(&*reno), ssthresh(&*reno)), (40 * PACKET, 40_000.0));
     reno.on_loss(&Loss { lost_packets: 3, ..Loss::default() });
-    ack(&mut *reno, 5, AckSample::CWND_LIMITED | AckSample::IN_RECOVERY);
+    ack(&mut *reno, 5, OPEN | AckSample::IN_RECOVERY);
     assert_eq!(cwnd(&*reno), 40 * PACKET, "neither cut nor grown during the episode");
     lose(&mut *reno, 200);
     assert_eq!(cwnd(&*reno), 20 * PACKET, "no more than the window counts as in flight");
@@ -101,23 +120,30 @@ fn a_loss_halves_what_is_in_flight_once_per_episode() {
     assert_eq!(cwnd(&*reno), 2 * PACKET);
 }
 
+/// RFC 3168; RFC 8511 (ABE) keeps 0.8 of the window at a mark, and half at a loss as ever.
 #[test]
-fn a_mark_halves_once_per_window() {
-    let mut reno = reno(&[("initial_window", 100.0)]);
-    let mut mark = |now_ns, sent_ns| {
-        let sample = AckSample {
-            now_ns,
-            sent_ns,
-            ce_packets: 1,
-            prior_in_flight_bytes: 1000 * PACKET,
-            ..AckSample::default()
+fn a_mark_reduces_once_per_window() {
+    for (settings, first, second, at_loss) in
+        [(&[][..], 50, 25, 12), (&[("ecn_beta", 0.8)][..], 80, 64, 32)]
+    {
+        let mut reno = reno(&[&[("initial_window", 100.0)], settings].concat());
+        let mut mark = |now_ns, sent_ns| {
+            let sample = AckSample {
+                now_ns,
+                sent_ns,
+                ce_packets: 1,
+                prior_in_flight_bytes: 1000 * PACKET,
+                ..AckSample::default()
+            };
+            reno.on_ack(&Ack { sample, hops: &[] });
+            reno.control().cwnd_bytes / PACKET
         };
-        reno.on_ack(&Ack { sample, hops: &[] });
-        reno.control().cwnd_bytes / PACKET
-    };
-    assert_eq!(mark(100, 0), 50);
-    assert_eq!(mark(150, 90), 50);
-    assert_eq!(mark(250, 110), 25);
+        assert_eq!(mark(100, 0), first);
+        assert_eq!(mark(150, 90), first);
+        assert_eq!(mark(250, 110), second);
+        lose(&mut *reno, 1000);
+        assert_eq!(cwnd(&*reno) / PACKET, at_loss);
+    }
 }
 
 #[test]
@@ -131,7 +157,7 @@ fn a_timeout_restarts_from_one_packet() {
     assert_eq!((cwnd(&*reno), ssthresh(&*reno)), (PACKET, 50_000.0));
     // The host may still call itself in recovery; slow start goes on.
     for _ in 0..49 {
-        ack(&mut *reno, 1, AckSample::CWND_LIMITED | AckSample::IN_RECOVERY);
+        ack(&mut *reno, 1, OPEN | AckSample::IN_RECOVERY);
     }
     assert_eq!(cwnd(&*reno), 50 * PACKET);
     grow(&mut *reno, 1);
@@ -164,7 +190,7 @@ fn mean_window_under_deterministic_loss() {
                 area += 1.0;
                 rtts += 1.0 / w;
             }
-            ack(&mut *reno, 1, AckSample::CWND_LIMITED);
+            ack(&mut *reno, 1, OPEN);
         }
         let w = cwnd(&*reno) / PACKET;
         lose(&mut *reno, w);

@@ -231,13 +231,13 @@ impl Cdg {
         self.rounds.restart(ack.delivered_total_bytes);
     }
 
-    /// §3.2-3.3, eq. (5)-(6): the window after a loss or a mark.
-    fn after_loss(&mut self, window: &RenoWindow) -> f64 {
+    /// §3.2-3.3, eq. (5)-(6): the window after a congestion signal; `random` if that may have nothing to do with congestion.
+    fn after_signal(&mut self, random: bool, window: &RenoWindow) -> f64 {
         if let Some(reduction) = self.reduction.take() {
             // The delay has already called for one.
             return reduction.to;
         }
-        if self.tolerates_loss && matches!(self.queue, Queue::Empty | Queue::Between) {
+        if random && self.tolerates_loss && matches!(self.queue, Queue::Empty | Queue::Between) {
             return window.cwnd;
         }
         let kept = window.fraction(self.beta_loss);
@@ -298,10 +298,13 @@ impl WindowLaw for Cdg {
     }
 
     fn keep(&mut self, signal: &Signal<'_>, window: &RenoWindow) -> f64 {
+        // RFC 3168 §5: a mark is congestion; nothing is tolerated.
+        let mut random = true;
         if let Signal::Mark(ack) = signal {
             self.reduction = self.reduction.filter(|reduction| !reduction.is_ended_by(ack));
+            random = false;
         }
-        self.after_loss(window)
+        self.after_signal(random, window)
     }
 
     fn reduced(&mut self, signal: &Signal<'_>, before: f64, window: &mut RenoWindow) {

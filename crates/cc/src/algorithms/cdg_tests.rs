@@ -203,6 +203,19 @@ fn losses_are_tolerated_unless_the_queue_seems_full() {
     close(run.cwnd(), 50.0);
 }
 
+/// A mark is no random loss: it counts where a loss would be tolerated.
+#[test]
+fn marks_are_not_tolerated() {
+    let mut run = run(None, &[NEVER, ("smoothing", 1.0), ("shadow", 0.0)]);
+    round(&mut run, 100, 103);
+    round(&mut run, 101, 104);
+    run.lose();
+    close(run.cwnd(), 100.0);
+    run.marks = 1;
+    run.end_round(102 * MS);
+    close(run.cwnd(), 50.0);
+}
+
 /// §3.2: after a backoff from 100 to 70 a loss leaves half of the shadow's 100; without a shadow window, of 70.
 #[test]
 fn a_loss_leaves_half_of_the_shadow_window() {

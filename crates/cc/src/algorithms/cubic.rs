@@ -9,7 +9,8 @@ use crate::episode::EpisodeGate;
 use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
 use crate::registry::{Param, Params, Profile, Spec};
 use crate::reno_window::{
-    INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START, SSTHRESH, WholePackets, initial_window,
+    INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH, WholePackets,
+    initial_window,
 };
 use crate::slow_start::{SlowStart, SlowStartKind};
 
@@ -29,6 +30,13 @@ pub(crate) static SPEC: Spec = Spec {
             0.7,
             (0.1, 0.99),
             "beta_cubic: fraction of the window kept at a reduction",
+        ),
+        Param::number(
+            "ecn_beta",
+            "1",
+            0.0,
+            (0.0, 0.99),
+            "fraction kept at a mark, beta_ecn; 0 = beta",
         ),
         Param::flag(
             "fast_convergence",
@@ -51,6 +59,11 @@ pub(crate) static SPEC: Spec = Spec {
             source: "ns-3 TcpCubic: Linux's curve with beta 0.7 (and Linux's HyStart, whose delay threshold ends at 16 ms, not 1 s)",
             values: &[("slow_start", 2.0), ("curve", 1.0)],
         },
+        Profile {
+            name: "abe",
+            source: "RFC 8511, Alternative Backoff with ECN: a mark leaves 0.85 of the window",
+            values: &[("ecn_beta", 0.85)],
+        },
     ],
     fields: &[
         SSTHRESH,
@@ -63,9 +76,14 @@ pub(crate) static SPEC: Spec = Spec {
 
 fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
     let beta = params.get("beta");
+    let ecn_beta = match params.get("ecn_beta") {
+        0.0 => beta,
+        other => other,
+    };
     Box::new(Cubic {
         c: params.get("c"),
         beta,
+        ecn_beta,
         // RFC 9438 §4.3: alpha_cubic = 3 (1 - beta) / (1 + beta).
         alpha: reno_alpha(beta),
         fast_convergence: params.get_bool("fast_convergence"),
@@ -147,6 +165,7 @@ struct Cubic {
     growth: Growth,
     slow_start: SlowStart,
     beta: f64,
+    ecn_beta: f64,
     gate: EpisodeGate,
     /// As it was before the last reduction.
     before: Option<Box<Growth>>,
@@ -222,8 +241,9 @@ impl Cubic {
         cwnd + self.growth.counter.gain(acked, per_packet.max(2.0))
     }
 
-    /// RFC 9438 §4.6-4.7. `floor` is the smallest window in packets; Linux and RFC differ in what they cut.
-    fn reduce(&mut self, in_flight_bytes: u64, floor: f64) {
+    /// RFC 9438 §4.6-4.7: keeps `kept` of the window. `floor` is the smallest window in packets; Linux and RFC differ in what
+    /// they cut.
+    fn reduce(&mut self, kept: f64, in_flight_bytes: u64, floor: f64) {
         let cwnd = self.growth.cwnd;
         match &mut self.before {
             Some(before) => **before = self.growth,
@@ -236,7 +256,7 @@ impl Cubic {
         self.growth.cwnd_prior = cwnd;
         // RFC 9438 eq. (5) cuts what is in flight; Linux cuts the window.
         let in_flight = (in_flight_bytes as f64 / self.packet_bytes).min(cwnd);
-        let kept = if self.linux { (cwnd * self.beta).floor() } else { in_flight * self.beta };
+        let kept = if self.linux { (cwnd * kept).floor() } else { in_flight * kept };
         self.growth.ssthresh = kept.max(2.0);
         self.growth.cwnd = kept.max(floor).min(cwnd.max(floor));
         self.growth.counter = WholePackets::default();
@@ -255,12 +275,15 @@ impl Controller for Cubic {
             return;
         }
         if ack.ce_packets > 0 && self.gate.admits(ack.now_ns, ack.sent_ns) {
-            // RFC 9438 §4.6: one packet is the floor after a mark.
-            self.reduce(ack.prior_in_flight_bytes, 1.0);
+            // RFC 9438 §4.6: one packet is the floor after a mark. RFC 8511 may keep more than after a loss.
+            self.reduce(self.ecn_beta, ack.prior_in_flight_bytes, 1.0);
             return;
         }
         if !ack.has(AckSample::CWND_LIMITED) {
             self.pause_clock(previous_ns, ack.now_ns);
+            return;
+        }
+        if !RenoWindow::may_grow(ack) {
             return;
         }
         let mut acked = f64::from(ack.acked_packets);
@@ -282,7 +305,7 @@ impl Controller for Cubic {
     fn on_loss(&mut self, loss: &Loss) {
         if loss.starts_episode() {
             self.gate.open(loss.now_ns);
-            self.reduce(loss.prior_in_flight_bytes, 2.0);
+            self.reduce(self.beta, loss.prior_in_flight_bytes, 2.0);
             self.in_fast_recovery = true;
         }
     }
@@ -292,7 +315,7 @@ impl Controller for Cubic {
         self.in_fast_recovery = false;
         if timeout.consecutive <= 1 {
             // RFC 9438 §4.8: ssthresh with beta_cubic, the window as Reno.
-            self.reduce(timeout.in_flight_bytes, 1.0);
+            self.reduce(self.beta, timeout.in_flight_bytes, 1.0);
         }
         self.growth.cwnd = 1.0;
         // K = 0 and W_max = cwnd when avoidance begins again.

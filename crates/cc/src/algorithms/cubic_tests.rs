@@ -25,6 +25,13 @@ fn ack_until(run: &mut Driver, until_ns: u64) {
     }
 }
 
+/// An ACK at `now_ms` that reports a mark on a packet sent at `sent_ms`.
+fn mark(run: &mut Driver, now_ms: u64, sent_ms: u64) {
+    run.now_ns = now_ms * MS;
+    let sample = run.sample(1, 0);
+    run.send(AckSample { sent_ns: sent_ms * MS, ce_packets: 1, ..sample });
+}
+
 /// T2 and the K table: cwnd_epoch = 0.7 W_max.
 #[test]
 fn k_table() {
@@ -68,6 +75,29 @@ fn fast_convergence() {
     run.lose();
     close(run.fields::<4>()[1], 0.85 * 700.0, 1e-12);
     close(run.cwnd(), 490.0, 1e-5);
+}
+
+/// RFC 9438 §4.6: a mark as a loss; RFC 8511 (ABE) keeps 0.85. Once per window of data, and one packet is the floor.
+#[test]
+fn a_mark_counts_like_a_loss_or_less() {
+    for (profile, first, second) in
+        [(None, 700.0, 490.0), (Some("abe"), 850.0, 722.5), (Some("linux"), 700.0, 490.0)]
+    {
+        let mut run = cubic(profile, 1000.0, 100 * MS);
+        mark(&mut run, 200, 100);
+        assert_eq!(run.cwnd(), first);
+        mark(&mut run, 250, 150);
+        assert_eq!(run.cwnd(), first, "sent before the reaction");
+        mark(&mut run, 350, 220);
+        close(run.cwnd(), second, 1e-5);
+        run.lose();
+        close(run.cwnd(), 0.7 * second, 3e-3);
+        (0..40).for_each(|n| {
+            run.send(AckSample::default());
+            mark(&mut run, 1000 + n * 100, 950 + n * 100);
+        });
+        assert_eq!(run.cwnd(), 1.0);
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod copa;
 mod ctcp;
 mod cubic;
 mod cycle_gain;
+mod dctcp;
 mod delay_threshold;
 mod exp_penalty;
 mod fast;
@@ -24,6 +25,7 @@ mod mpc;
 mod mpc_2020;
 mod path_model;
 mod pid;
+mod prague;
 mod reno;
 mod rtt_aimd;
 mod rtt_gradient;
@@ -69,7 +71,9 @@ pub(crate) static ALL: &[&Spec] = &[
     &bbr1::SPEC,
     &sprout::SPEC,
     &vivace::SPEC,
-    // Data centre: microseconds of delay.
+    // Data centre: microseconds of delay, marks, telemetry.
+    &dctcp::SPEC,
+    &prague::SPEC,
     &swift::SPEC,
     &timely::SPEC,
     // Contest (CS 244, Kumar 2017), from a fixed window to Latte.
