@@ -3,6 +3,9 @@
 mod aimd;
 mod arx;
 mod bbr1;
+#[cfg(test)]
+mod bbr_driver;
+mod bbr_part;
 mod bic;
 mod cdg;
 mod copa;
