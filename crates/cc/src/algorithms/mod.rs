@@ -3,6 +3,7 @@
 mod aimd;
 mod arx;
 mod bbr1;
+mod bbr3;
 #[cfg(test)]
 mod bbr_driver;
 mod bbr_part;
@@ -74,6 +75,7 @@ pub(crate) static ALL: &[&Spec] = &[
     &ledbat::SPEC,
     &ledbat_plus_plus::SPEC,
     &bbr1::SPEC,
+    &bbr3::SPEC,
     &copa::SPEC,
     &vivace::SPEC,
     &sprout::SPEC,
