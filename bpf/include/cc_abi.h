@@ -74,6 +74,8 @@ struct cc_loss {
 	cc_u64 prior_in_flight_bytes;
 	cc_u32 lost_packets;
 	cc_u32 flags;
+	cc_u64 tx_in_flight_bytes;
+	cc_u64 lost_since_sent_bytes;
 };
 
 struct cc_timeout {
@@ -129,13 +131,15 @@ CC_OFFSET(cc_ack, prior_delivered_total_bytes, 112);
 CC_OFFSET(cc_ack, tx_in_flight_bytes, 120);
 CC_OFFSET(cc_ack, lost_since_sent_bytes, 128);
 CC_OFFSET(cc_ack, flags, 136);
-CC_SIZE(cc_loss, 48);
+CC_SIZE(cc_loss, 64);
 CC_OFFSET(cc_loss, lost_bytes, 8);
 CC_OFFSET(cc_loss, newest_lost_sent_ns, 16);
 CC_OFFSET(cc_loss, in_flight_bytes, 24);
 CC_OFFSET(cc_loss, prior_in_flight_bytes, 32);
 CC_OFFSET(cc_loss, lost_packets, 40);
 CC_OFFSET(cc_loss, flags, 44);
+CC_OFFSET(cc_loss, tx_in_flight_bytes, 48);
+CC_OFFSET(cc_loss, lost_since_sent_bytes, 56);
 CC_SIZE(cc_timeout, 24);
 CC_OFFSET(cc_timeout, in_flight_bytes, 8);
 CC_OFFSET(cc_timeout, consecutive, 16);

@@ -216,7 +216,7 @@ class Ack:
         """Bytes in flight when the newest packet acknowledged was sent."""
     @property
     def lost_since_sent_bytes(self) -> int:
-        """Bytes declared lost between the sending of that packet and now."""
+        """Bytes declared lost between the sending of that packet and now, without those of this step's `Loss`."""
     @property
     def app_limited(self) -> bool:
         """The application, not the window, limited sending."""
@@ -255,6 +255,15 @@ class Loss:
     @property
     def prior_in_flight_bytes(self) -> int:
         """Bytes in flight before it."""
+    @property
+    def tx_in_flight_bytes(self) -> int:
+        """Bytes in flight when the newest of them was sent, itself included."""
+    @property
+    def lost_since_sent_bytes(self) -> int:
+        """Bytes declared lost between the sending of the newest of them and now, these included."""
+    @property
+    def app_limited(self) -> bool:
+        """When the newest of them was sent, the application, not the window, limited sending."""
     @property
     def starts_episode(self) -> bool:
         """This loss opens a recovery episode: reduce the window once per episode, not once per loss."""

@@ -61,7 +61,7 @@ pub struct AckSample {
     pub prior_delivered_total_bytes: u64,
     /// Bytes in flight when the newest packet acknowledged was sent.
     pub tx_in_flight_bytes: u64,
-    /// Bytes declared lost between the sending of that packet and now.
+    /// Bytes declared lost between the sending of that packet and now, without those of this step's [`Loss`].
     pub lost_since_sent_bytes: u64,
     /// [`AckSample::APP_LIMITED`] and its neighbours.
     pub flags: u32,
@@ -141,13 +141,19 @@ pub struct Loss {
     pub prior_in_flight_bytes: u64,
     /// Packets newly declared lost.
     pub lost_packets: u32,
-    /// [`Loss::EPISODE_START`].
+    /// [`Loss::EPISODE_START`] and its neighbour.
     pub flags: u32,
+    /// Bytes in flight when the newest of them was sent, itself included.
+    pub tx_in_flight_bytes: u64,
+    /// Bytes declared lost between the sending of the newest of them and now, these included.
+    pub lost_since_sent_bytes: u64,
 }
 
 impl Loss {
     /// This loss opens a recovery episode: the window is reduced once per episode, not once per loss.
     pub const EPISODE_START: u32 = 1;
+    /// When the newest of them was sent, the application, not the window, limited sending.
+    pub const APP_LIMITED: u32 = 2;
 
     /// Whether this loss opens a recovery episode.
     pub fn starts_episode(&self) -> bool {

@@ -91,8 +91,9 @@ impl<const N: usize> Deque<N> {
         }
         if self.len > 0 {
             let since = at.saturating_sub(self.entry(self.len - 1).0);
-            // The second condition only holds right after the window was widened.
-            if since < self.window / (N as u64 - 1) || self.len == N {
+            // What is no better and came at the same time leaves at the same time. The last condition only holds right after the
+            // window was widened.
+            if since == 0 || since < self.window / (N as u64 - 1) || self.len == N {
                 return;
             }
         }

@@ -102,6 +102,12 @@ impl RateSampler {
         self.lost_packets = self.lost_packets.wrapping_add(packets);
     }
 
+    /// Packets declared lost since the one with this stamp was sent.
+    #[inline]
+    pub fn lost_since(&self, stamp: &SendStamp) -> u32 {
+        self.lost_packets.wrapping_sub(stamp.lost_packets)
+    }
+
     /// The application has nothing to send although the window is open, with `in_flight_packets` out.
     pub fn on_app_limited(&mut self, in_flight_packets: u64) {
         self.limited_until_packets = self.delivered_packets + in_flight_packets + 1;
@@ -137,7 +143,7 @@ impl RateSampler {
         sample.delivered_total_bytes = self.delivered_total_bytes();
         sample.prior_delivered_total_bytes = sample.delivered_total_bytes - delivered_bytes;
         sample.tx_in_flight_bytes = bytes(newest.tx_in_flight_packets());
-        sample.lost_since_sent_bytes = bytes(self.lost_packets.wrapping_sub(newest.lost_packets));
+        sample.lost_since_sent_bytes = bytes(self.lost_since(newest));
         if newest.app_limited() {
             sample.flags |= AckSample::APP_LIMITED;
         }

@@ -13,7 +13,7 @@ const PATH: PathInfo =
 fn names_are_unique() {
     let names: BTreeSet<_> = registry::all().iter().map(|s| s.name).collect();
     assert_eq!(names.len(), registry::all().len());
-    for name in ["window", "reno", "cubic", "bbr1", "ledbat++", "latte", "dctcp", "prague"] {
+    for name in ["window", "reno", "cubic", "bbr1", "bbr3", "ledbat++", "latte", "dctcp", "prague"] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }
     assert!(registry::find("no-such-controller").is_none());
@@ -123,7 +123,7 @@ fn every_parameter_is_read() {
 }
 
 /// What a controller is told: 30 s of ACKs whose RTT stays at its base for a while, rises by 35 ms and falls again, and jumps at
-/// times, with losses early, late and soon after two timeouts.
+/// times, with losses at once, early, late, soon after two timeouts and in the end all the time.
 struct Script {
     /// Packets acknowledged by an ACK.
     packets: u64,
@@ -170,16 +170,21 @@ fn said(spec: &Spec, params: &Params, told: &Script) -> Vec<u64> {
         let packets = if told.outages && n % 800 >= 600 { told.packets / 2 } else { told.packets };
         delivered += packets * 1500;
         let window = 20 * told.packets * 1500;
+        let loss = Loss {
+            now_ns,
+            lost_bytes: 1500,
+            newest_lost_sent_ns: now_ns - 1000,
+            prior_in_flight_bytes: window,
+            lost_packets: 1,
+            flags: Loss::EPISODE_START,
+            tx_in_flight_bytes: window,
+            lost_since_sent_bytes: 1500,
+            ..Loss::default()
+        };
+        let repairs = (12..24).contains(&n);
         match n {
-            80 | 85 | 90 | 2200 | 2210 | 4010 | 5190 => controller.on_loss(&Loss {
-                now_ns,
-                lost_bytes: 1500,
-                newest_lost_sent_ns: now_ns - 1000,
-                prior_in_flight_bytes: window,
-                lost_packets: 1,
-                flags: Loss::EPISODE_START,
-                ..Loss::default()
-            }),
+            12 | 80 | 85 | 90 | 2200 | 2210 | 4010 | 5190 => controller.on_loss(&loss),
+            5300.. if n % 20 == 0 => controller.on_loss(&loss),
             4000 | 4001 => controller.on_rto(&Timeout {
                 now_ns,
                 in_flight_bytes: window,
@@ -203,7 +208,9 @@ fn said(spec: &Spec, params: &Params, told: &Script) -> Vec<u64> {
             interval_ns: rtt_ns,
             delivered_total_bytes: delivered,
             prior_delivered_total_bytes: delivered.saturating_sub(10 * told.packets * 1500),
-            flags,
+            tx_in_flight_bytes: window,
+            lost_since_sent_bytes: if repairs { 1500 } else { 0 },
+            flags: flags | if repairs { AckSample::IN_RECOVERY } else { 0 },
             ..AckSample::default()
         };
         controller.on_ack(&Ack { sample, hops: &[] });

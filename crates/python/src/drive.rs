@@ -154,9 +154,11 @@ impl Event {
                         newest_lost_sent_ns,
                         in_flight_bytes,
                         prior_in_flight_bytes,
-                        lost_packets
+                        lost_packets,
+                        tx_in_flight_bytes,
+                        lost_since_sent_bytes
                     ],
-                    [starts_episode = Loss::EPISODE_START]
+                    [starts_episode = Loss::EPISODE_START, app_limited = Loss::APP_LIMITED]
                 );
                 Ok(Self::Loss(loss))
             }

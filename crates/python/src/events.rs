@@ -169,7 +169,7 @@ impl PyAck {
     fn tx_in_flight_bytes(&self) -> u64 {
         self.0.tx_in_flight_bytes
     }
-    /// Bytes declared lost between the sending of that packet and now.
+    /// Bytes declared lost between the sending of that packet and now, without those of this step's `Loss`.
     #[getter]
     fn lost_since_sent_bytes(&self) -> u64 {
         self.0.lost_since_sent_bytes
@@ -245,6 +245,21 @@ impl PyLoss {
     #[getter]
     fn prior_in_flight_bytes(&self) -> u64 {
         self.0.prior_in_flight_bytes
+    }
+    /// Bytes in flight when the newest of them was sent, itself included.
+    #[getter]
+    fn tx_in_flight_bytes(&self) -> u64 {
+        self.0.tx_in_flight_bytes
+    }
+    /// Bytes declared lost between the sending of the newest of them and now, these included.
+    #[getter]
+    fn lost_since_sent_bytes(&self) -> u64 {
+        self.0.lost_since_sent_bytes
+    }
+    /// When the newest of them was sent, the application, not the window, limited sending.
+    #[getter]
+    fn app_limited(&self) -> bool {
+        self.0.flags & Loss::APP_LIMITED != 0
     }
     /// This loss opens a recovery episode: reduce the window once per episode, not once per loss.
     #[getter]

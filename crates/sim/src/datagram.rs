@@ -200,8 +200,8 @@ impl DatagramSender {
             if starts {
                 self.episode_until = self.sendings.next();
             }
-            let newest_ns = self.sendings.get(seq.wrapping_sub(1)).map_or(0, |stamp| stamp.sent_ns);
-            self.host.on_loss(now, newly, newest_ns, self.in_flight(), starts);
+            let newest = self.sendings.get(seq.wrapping_sub(1)).copied().unwrap_or_default();
+            self.host.on_loss(now, newly, &newest, self.in_flight(), starts);
         }
         if seq < self.episode_until {
             ack.sample.flags |= AckSample::IN_RECOVERY;

@@ -233,27 +233,31 @@ impl Host {
         stamp
     }
 
-    /// Packets were found lost. `in_flight` is what is left.
+    /// Packets were found lost, the newest of them carrying `newest`. `in_flight` is what is left.
     pub(crate) fn on_loss(
         &mut self,
         now: Picos,
         lost: u32,
-        newest_ns: u64,
+        newest: &SendStamp,
         in_flight: u64,
         starts: bool,
     ) {
         let lost_bytes = self.bytes_of(u64::from(lost));
         self.sampler.on_loss(lost);
+        let flag = |on: bool, flag: u32| if on { flag } else { 0 };
         let in_flight_bytes = self.bytes_of(in_flight);
         let now_ns = self.tell_ns(now);
         self.controller.on_loss(&Loss {
             now_ns,
             lost_bytes,
-            newest_lost_sent_ns: newest_ns,
+            newest_lost_sent_ns: newest.sent_ns,
             in_flight_bytes,
             prior_in_flight_bytes: in_flight_bytes + lost_bytes,
             lost_packets: lost,
-            flags: if starts { Loss::EPISODE_START } else { 0 },
+            flags: flag(starts, Loss::EPISODE_START)
+                | flag(newest.app_limited(), Loss::APP_LIMITED),
+            tx_in_flight_bytes: self.bytes_of(newest.tx_in_flight_packets().into()),
+            lost_since_sent_bytes: self.bytes_of(self.sampler.lost_since(newest).into()),
         });
         self.reread();
     }

@@ -13,7 +13,7 @@ use paceline_sim::{DatagramOptions, PlanError, Stack, TcpOptions, run};
 #[derive(Clone, Copy, Debug)]
 enum Told {
     Ack { now: u64, in_flight: u64, delivered_total: u64 },
-    Loss { now: u64 },
+    Loss { now: u64, lost: u64, sent: u64, tx_in_flight: u64, since_sent: u64 },
     Timeout { now: u64 },
     Send { now: u64, in_flight: u64, cwnd: u64 },
     Timer { now: u64, due: u64 },
@@ -42,7 +42,13 @@ impl Controller for Witness {
         if loss.starts_episode() {
             self.control.cwnd_bytes = (self.control.cwnd_bytes / 2).max(3000);
         }
-        self.write(Told::Loss { now: loss.now_ns });
+        self.write(Told::Loss {
+            now: loss.now_ns,
+            lost: loss.lost_bytes,
+            sent: loss.newest_lost_sent_ns,
+            tx_in_flight: loss.tx_in_flight_bytes,
+            since_sent: loss.lost_since_sent_bytes,
+        });
     }
     fn on_rto(&mut self, timeout: &Timeout) {
         self.write(Told::Timeout { now: timeout.now_ns });
@@ -94,18 +100,43 @@ fn time_never_decreases_and_a_loss_precedes_its_ack() {
     for stack in stacks() {
         let diary = diary(stack);
         let time = |told: &Told| match *told {
-            Told::Ack { now, .. } | Told::Loss { now } | Told::Timeout { now } => now,
+            Told::Ack { now, .. } | Told::Loss { now, .. } | Told::Timeout { now } => now,
             Told::Send { now, .. } | Told::Timer { now, .. } => now,
         };
         assert!(diary.windows(2).all(|pair| time(&pair[0]) <= time(&pair[1])));
         let losses = diary.windows(2).filter(|pair| matches!(pair[0], Told::Loss { .. }));
         let followed = losses.map(|pair| match (pair[0], pair[1]) {
-            (Told::Loss { now: lost }, Told::Ack { now, .. }) => lost == now,
+            (Told::Loss { now: lost, .. }, Told::Ack { now, .. }) => lost == now,
             _ => false,
         });
         let followed: Vec<bool> = followed.collect();
         assert!(followed.len() > 20, "losses happened");
         assert!(followed.iter().all(|f| *f), "each loss is followed by the ACK that told it");
+    }
+}
+
+/// What a loss says of the flight in which its newest packet was sent is what was told when it left and since.
+#[test]
+fn a_loss_tells_of_the_flight_of_its_newest_packet() {
+    for stack in stacks() {
+        let diary = diary(stack);
+        let mut checked = 0;
+        for (at, told) in diary.iter().enumerate() {
+            let Told::Loss { sent, tx_in_flight, since_sent, .. } = *told else { continue };
+            let left = |told: &Told| matches!(*told, Told::Send { now, .. } if now == sent);
+            let sending = diary[..at].iter().rposition(left).expect("it was sent");
+            let Told::Send { in_flight, .. } = diary[sending] else { unreachable!() };
+            assert_eq!(tx_in_flight, in_flight);
+            let since = &diary[sending..=at];
+            if since.iter().any(|told| matches!(told, Told::Timeout { .. })) {
+                continue;
+            }
+            let losses =
+                since.iter().map(|t| if let Told::Loss { lost, .. } = t { *lost } else { 0 });
+            assert_eq!(since_sent, losses.sum::<u64>());
+            checked += 1;
+        }
+        assert!(checked > 20, "losses happened");
     }
 }
 

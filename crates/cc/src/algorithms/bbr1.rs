@@ -8,6 +8,7 @@
 //! Deviation: two things that Linux has and the draft has not are left out: long-term sampling, which detects token-bucket
 //! policers, and starting the full-pipe test anew after a timeout.
 
+use super::bbr_part::{Pacing, Plateau, RttProbe};
 use super::{MAX_WINDOW_PACKETS, pacing_rate, packet_size, window_bytes};
 use crate::controller::{Control, Controller};
 use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
@@ -25,9 +26,6 @@ use params::{Options, Sizes};
 
 /// §4.3.4.2: the pacing gains of ProbeBW, one RTprop each.
 const CYCLE_GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// §4.3.2.2: the pipe is full when the bandwidth has grown by less than a quarter in three rounds.
-const FULL_PIPE_GROWTH: f64 = 1.25;
-const FULL_PIPE_ROUNDS: u32 = 3;
 /// §4.2.3: headroom of the window, in send quanta: one in each offload engine and one being aggregated.
 const HEADROOM_QUANTA: f64 = 3.0;
 /// One more than the rounds of the default bandwidth window, which makes that window exact.
@@ -73,27 +71,19 @@ struct Bbr1 {
     /// RTprop and when it was last seen, ns.
     min_rtt_ns: Option<u64>,
     min_rtt_stamp_ns: u64,
-    full_bandwidth: f64,
-    stalled_rounds: u32,
+    plateau: Plateau,
     filled_pipe: bool,
     aggregation: Aggregation,
 
     mode: Mode,
     cycle_index: usize,
     cycle_start_ns: u64,
-    /// ProbeRTT: when it may end, and whether a round has passed since that was set.
-    probe_rtt_done_ns: Option<u64>,
-    probe_rtt_round_done: bool,
-    /// Packets sent from this time on, and before this much was delivered, tell nothing of the bandwidth: there were
-    /// only four in flight.
-    low_rate: Option<(u64, u64)>,
+    rtt_probe: RttProbe,
     idle_restart: bool,
 
     cwnd: f64,
     prior_cwnd: f64,
-    /// Bytes/s.
-    pacing_rate: f64,
-    has_rtt: bool,
+    pacing: Pacing,
     recovery: Recovery,
     lost_bytes: f64,
     delivered_total_bytes: u64,
@@ -112,22 +102,18 @@ impl Bbr1 {
             bandwidths: WindowedMax::new(options.bandwidth_rounds),
             min_rtt_ns: None,
             min_rtt_stamp_ns: path.now_ns,
-            full_bandwidth: 0.0,
-            stalled_rounds: 0,
+            plateau: Plateau::default(),
             filled_pipe: false,
             aggregation: Aggregation::new(path.now_ns),
             mode: Mode::Startup,
             cycle_index: 0,
             cycle_start_ns: path.now_ns,
-            probe_rtt_done_ns: None,
-            probe_rtt_round_done: false,
-            low_rate: None,
+            rtt_probe: RttProbe::default(),
             idle_restart: false,
             cwnd: initial_window_bytes,
             prior_cwnd: 0.0,
-            // §4.2.1: without an RTT, the initial window within a millisecond.
-            pacing_rate: options.startup_gain * initial_window_bytes / 1e-3,
-            has_rtt: false,
+            // §4.2.1.
+            pacing: Pacing::new(options.startup_gain, initial_window_bytes),
             recovery: Recovery::None,
             lost_bytes: 0.0,
             delivered_total_bytes: 0,
@@ -184,15 +170,15 @@ impl Bbr1 {
 
     /// §4.2.2: what may leave in one burst, bytes.
     fn send_quantum(&self) -> f64 {
-        let rate_bps = self.pacing_rate * 8.0;
+        let rate = self.pacing.rate;
+        let rate_bps = rate * 8.0;
         let floor = if rate_bps < 1.2e6 { 1.0 } else { 2.0 } * self.packet_bytes;
         match self.options.sizes {
             Sizes::Draft if rate_bps < 24e6 => floor,
-            Sizes::Draft => (self.pacing_rate * 1e-3).min(65_536.0).max(self.packet_bytes),
+            Sizes::Draft => (rate * 1e-3).min(65_536.0).max(self.packet_bytes),
             // Whole packets, of 2^-10 s at most.
             Sizes::Linux => {
-                let packets =
-                    ((self.pacing_rate / 1024.0).min(65_536.0) / self.packet_bytes).floor();
+                let packets = ((rate / 1024.0).min(65_536.0) / self.packet_bytes).floor();
                 (packets * self.packet_bytes).max(floor).min(127.0 * self.packet_bytes)
             }
             Sizes::Ns3 => self.packet_bytes,
@@ -202,10 +188,7 @@ impl Bbr1 {
     /// §4.1.1.3: a sample of an application-limited flow counts only if it is larger.
     fn update_bandwidth(&mut self, ack: &AckSample) -> bool {
         self.round_start = self.rounds.on_ack(ack);
-        let probe = |(from_ns, until): (u64, u64)| {
-            ack.sent_ns >= from_ns && ack.prior_delivered_total_bytes <= until
-        };
-        let limited = ack.has(AckSample::APP_LIMITED) || self.low_rate.is_some_and(probe);
+        let limited = ack.has(AckSample::APP_LIMITED) || self.rtt_probe.covers(ack);
         if let Some(rate) = ack.delivery_rate()
             && (!limited || rate >= self.bandwidth())
         {
@@ -251,16 +234,9 @@ impl Bbr1 {
 
     /// §4.3.2.2.
     fn check_full_pipe(&mut self, limited: bool) {
-        if self.filled_pipe || !self.round_start || limited {
-            return;
+        if !self.filled_pipe && self.round_start && !limited {
+            self.filled_pipe = self.plateau.on_round(self.bandwidth());
         }
-        if self.bandwidth() >= self.full_bandwidth * FULL_PIPE_GROWTH {
-            self.full_bandwidth = self.bandwidth();
-            self.stalled_rounds = 0;
-            return;
-        }
-        self.stalled_rounds += 1;
-        self.filled_pipe = self.stalled_rounds >= FULL_PIPE_ROUNDS;
     }
 
     /// §4.3.3.
@@ -290,8 +266,7 @@ impl Bbr1 {
         if self.mode != Mode::ProbeRtt && expired && !self.idle_restart {
             self.prior_cwnd = self.cwnd_to_save();
             self.mode = Mode::ProbeRtt;
-            self.probe_rtt_done_ns = None;
-            self.low_rate = Some((ack.now_ns, 0));
+            self.rtt_probe.begin(ack.now_ns);
         }
         if self.mode == Mode::ProbeRtt {
             self.handle_probe_rtt(ack);
@@ -302,25 +277,13 @@ impl Bbr1 {
     }
 
     fn handle_probe_rtt(&mut self, ack: &AckSample) {
-        if let Some((_, until)) = &mut self.low_rate {
-            *until = ack.delivered_total_bytes.saturating_add(ack.in_flight_bytes);
-        }
-        match self.probe_rtt_done_ns {
-            None if ack.in_flight_bytes as f64 <= self.min_window() => {
-                let done_ns = ack.now_ns.saturating_add(self.options.probe_rtt_duration_ns);
-                self.probe_rtt_done_ns = Some(done_ns);
-                self.probe_rtt_round_done = false;
-                self.rounds.restart(ack.delivered_total_bytes);
-            }
-            None => {}
-            Some(done_ns) => {
-                self.probe_rtt_round_done |= self.round_start;
-                if self.probe_rtt_round_done && ack.now_ns > done_ns {
-                    self.min_rtt_stamp_ns = ack.now_ns;
-                    self.restore_cwnd();
-                    self.exit_probe_rtt(ack.now_ns);
-                }
-            }
+        let target = self.min_window();
+        let duration_ns = self.options.probe_rtt_duration_ns;
+        let (round_start, rounds) = (self.round_start, &mut self.rounds);
+        if self.rtt_probe.on_ack(ack, target, duration_ns, round_start, rounds) {
+            self.min_rtt_stamp_ns = ack.now_ns;
+            self.restore_cwnd();
+            self.exit_probe_rtt(ack.now_ns);
         }
     }
 
@@ -334,19 +297,13 @@ impl Bbr1 {
 
     /// §4.2.1.
     fn set_pacing_rate(&mut self, ack: &AckSample) {
-        if !self.has_rtt && ack.srtt_ns > 0 {
-            // The draft takes the RTT of the handshake; like Linux we take the first one we hear of.
-            self.has_rtt = true;
-            self.pacing_rate = self.options.startup_gain * self.cwnd / (ack.srtt_ns as f64 * 1e-9);
-        }
+        self.pacing.on_rtt(ack.srtt_ns, self.options.startup_gain, self.cwnd);
         self.pace_with_gain(self.pacing_gain());
     }
 
     fn pace_with_gain(&mut self, gain: f64) {
         let rate = gain * self.bandwidth() * (1.0 - self.options.pacing_margin);
-        if self.filled_pipe || rate > self.pacing_rate {
-            self.pacing_rate = rate;
-        }
+        self.pacing.set(rate, self.filled_pipe);
     }
 
     /// §4.2.3.6.
@@ -473,7 +430,7 @@ impl Controller for Bbr1 {
 
     fn control(&self) -> Control {
         Control {
-            pacing_bytes_per_s: pacing_rate(self.pacing_rate),
+            pacing_bytes_per_s: pacing_rate(self.pacing.rate),
             send_quantum_bytes: self.send_quantum() as u64,
             ..Control::window(window_bytes(self.cwnd / self.packet_bytes, self.packet_bytes))
         }

@@ -1,127 +1,25 @@
+use super::super::bbr_driver::{MS, Run};
 use super::*;
 
-const MS: u64 = 1_000_000;
-const PACKET: u64 = 1000;
 const STARTUP: f64 = 0.0;
 const DRAIN: f64 = 1.0;
 const PROBE_BW: f64 = 2.0;
 const PROBE_RTT: f64 = 3.0;
 
-/// A BBR fed with ACKs by hand: packets of 1000 bytes, 100 ms, 1 MB/s unless changed, so that the BDP is 100 packets.
-struct Run {
-    bbr: Box<dyn Controller>,
-    now_ns: u64,
-    rtt_ns: u64,
-    rate: f64,
-    acked: u64,
-    in_flight: u64,
-    delivered: u64,
-    flags: u32,
+fn begin(profile: Option<&str>, settings: &[(&str, f64)], seed: u64) -> Run {
+    Run::new(&SPEC, profile, settings, seed)
 }
 
-impl Run {
-    fn new(profile: Option<&str>, settings: &[(&str, f64)], seed: u64) -> Self {
-        let mut params = SPEC.params(profile).unwrap();
-        for (key, value) in settings {
-            params.set(key, *value).unwrap();
-        }
-        let packet_bytes = PACKET as u32;
-        let path = PathInfo { now_ns: 0, packet_bytes, initial_window_packets: 10, seed };
-        Self {
-            bbr: build(&params, &path),
-            now_ns: 0,
-            rtt_ns: 100 * MS,
-            rate: 1e6,
-            acked: 1,
-            in_flight: 100,
-            delivered: 0,
-            flags: 0,
-        }
-    }
-
-    /// One that has found the pipe full at 1 MB/s and has just entered ProbeBW.
-    fn in_probe_bw(profile: Option<&str>, settings: &[(&str, f64)], seed: u64) -> Self {
-        let mut run = Self::new(profile, settings, seed);
-        run.in_flight = 101 + 6;
-        (0..4).for_each(|_| run.round());
-        assert_eq!(run.state(), DRAIN);
-        run.in_flight = 100;
-        run.ack(0);
-        assert_eq!(run.state(), PROBE_BW);
-        run
-    }
-
-    /// An ACK `after_ns` later that does not begin a round.
-    fn ack(&mut self, after_ns: u64) {
-        self.ack_of(after_ns, 0);
-    }
-
-    /// An ACK one RTT later that begins a round.
-    fn round(&mut self) {
-        self.ack_of(self.rtt_ns, self.delivered);
-    }
-
-    fn ack_of(&mut self, after_ns: u64, prior_delivered: u64) {
-        self.now_ns += after_ns;
-        self.delivered += self.acked * PACKET;
-        let sample = AckSample {
-            now_ns: self.now_ns,
-            acked_bytes: self.acked * PACKET,
-            acked_packets: self.acked as u32,
-            in_flight_bytes: self.in_flight * PACKET,
-            prior_in_flight_bytes: (self.in_flight + self.acked) * PACKET,
-            rtt_ns: self.rtt_ns,
-            srtt_ns: self.rtt_ns,
-            min_rtt_ns: self.rtt_ns,
-            sent_ns: self.now_ns.saturating_sub(self.rtt_ns),
-            delivered_bytes: (self.rate * self.rtt_ns as f64 * 1e-9).round() as u64,
-            interval_ns: self.rtt_ns,
-            delivered_total_bytes: self.delivered,
-            prior_delivered_total_bytes: prior_delivered,
-            flags: self.flags,
-            ..AckSample::default()
-        };
-        self.bbr.on_ack(&Ack { sample, hops: &[] });
-    }
-
-    fn lose(&mut self, packets: u32, flags: u32) {
-        self.in_flight -= u64::from(packets);
-        self.bbr.on_loss(&Loss {
-            now_ns: self.now_ns,
-            lost_bytes: u64::from(packets) * PACKET,
-            lost_packets: packets,
-            in_flight_bytes: self.in_flight * PACKET,
-            flags,
-            ..Loss::default()
-        });
-    }
-
-    fn cwnd(&self) -> f64 {
-        self.bbr.control().cwnd_bytes as f64 / PACKET as f64
-    }
-
-    fn pacing(&self) -> u64 {
-        self.bbr.control().pacing_bytes_per_s
-    }
-
-    fn observed(&self) -> [f64; 5] {
-        let mut out = [0.0; 5];
-        self.bbr.observe(&mut out);
-        out
-    }
-
-    /// BtlBw, bytes/s.
-    fn bandwidth(&self) -> f64 {
-        self.observed()[0] * 1e6 / 8.0
-    }
-
-    fn gain(&self) -> f64 {
-        self.observed()[2]
-    }
-
-    fn state(&self) -> f64 {
-        self.observed()[4]
-    }
+/// One that has found the pipe full at 1 MB/s and has just entered ProbeBW.
+fn in_probe_bw(profile: Option<&str>, settings: &[(&str, f64)], seed: u64) -> Run {
+    let mut run = begin(profile, settings, seed);
+    run.in_flight = 101 + 6;
+    (0..4).for_each(|_| run.round());
+    assert_eq!(run.state(), DRAIN);
+    run.in_flight = 100;
+    run.ack(0);
+    assert_eq!(run.state(), PROBE_BW);
+    run
 }
 
 /// T18.
@@ -134,7 +32,7 @@ fn gains() {
 
 #[test]
 fn starts_with_its_window_within_a_millisecond_then_within_an_rtt() {
-    let mut run = Run::new(None, &[], 0);
+    let mut run = begin(None, &[], 0);
     // 2.88539 * 10 packets of 1000 bytes in 1 ms.
     assert_eq!((run.pacing(), run.cwnd()), (28_853_900, 10.0));
     run.rate = 1e3;
@@ -152,7 +50,7 @@ fn starts_with_its_window_within_a_millisecond_then_within_an_rtt() {
 
 #[test]
 fn the_pipe_is_full_after_three_rounds_without_a_quarter_more() {
-    let mut run = Run::new(None, &[], 0);
+    let mut run = begin(None, &[], 0);
     run.in_flight = 10_000;
     // 125 is exactly a quarter more than 100; then 20 % more in all over three rounds.
     for rate in [100e3, 125e3, 130e3, 140e3] {
@@ -182,7 +80,7 @@ fn the_pipe_is_full_after_three_rounds_without_a_quarter_more() {
 
 #[test]
 fn the_cycle_runs_its_phases() {
-    let mut run = Run::in_probe_bw(None, &[], 1);
+    let mut run = in_probe_bw(None, &[], 1);
     // To the phase that probes.
     while run.gain() != 1.25 {
         run.ack(101 * MS);
@@ -222,7 +120,7 @@ fn the_cycle_runs_its_phases() {
 fn the_first_phase_is_any_but_the_one_that_drains() {
     let mut after = [0_u32; 8];
     for seed in 0..700 {
-        let mut run = Run::in_probe_bw(None, &[], seed);
+        let mut run = in_probe_bw(None, &[], seed);
         // How many phases until the probe: 0 for the probe itself, 7 for the phase after the probe.
         let mut phases = 0;
         while run.gain() != 1.25 {
@@ -239,7 +137,7 @@ fn the_first_phase_is_any_but_the_one_that_drains() {
 #[test]
 fn the_window_is_two_bdp_and_headroom() {
     let window = |profile, settings: &[(&str, f64)], probing| {
-        let mut run = Run::in_probe_bw(profile, settings, 3);
+        let mut run = in_probe_bw(profile, settings, 3);
         (run.acked, run.in_flight) = (5, 200);
         for _ in 0..60 {
             run.ack(5 * MS);
@@ -267,7 +165,7 @@ fn the_window_is_two_bdp_and_headroom() {
 fn the_quantum_follows_the_rate() {
     let quantum = |profile, rate: f64| {
         let settings = [("startup_gain", 2.0), ("pacing_margin", 0.0), ("min_rtt_window", 1000.0)];
-        let mut run = Run::new(profile, &settings, 0);
+        let mut run = begin(profile, &settings, 0);
         run.bbr.on_path_change(&PathInfo {
             now_ns: 0,
             packet_bytes: 1500,
@@ -292,7 +190,7 @@ fn the_quantum_follows_the_rate() {
 
 #[test]
 fn the_bandwidth_is_the_best_of_ten_rounds() {
-    let mut run = Run::in_probe_bw(None, &[], 0);
+    let mut run = in_probe_bw(None, &[], 0);
     run.rate = 2e6;
     run.round();
     run.rate = 1e6;
@@ -313,7 +211,7 @@ fn the_bandwidth_is_the_best_of_ten_rounds() {
 /// T18: four packets for 200 ms, ten seconds after the minimum was seen last.
 #[test]
 fn probe_rtt() {
-    let mut run = Run::in_probe_bw(None, &[], 0);
+    let mut run = in_probe_bw(None, &[], 0);
     run.acked = 100;
     run.ack(0);
     run.ack(0);
@@ -321,11 +219,11 @@ fn probe_rtt() {
     assert_eq!(window, 206.0);
     run.rtt_ns = 110 * MS;
     run.ack(10_000 * MS);
-    assert_eq!((run.state(), run.observed()[1]), (PROBE_BW, 100.0), "exactly ten seconds");
+    assert_eq!((run.state(), run.field("min_rtt")), (PROBE_BW, 100.0), "exactly ten seconds");
     run.acked = 1;
     run.ack(MS);
     assert_eq!((run.state(), run.cwnd(), run.gain()), (PROBE_RTT, 4.0, 1.0));
-    assert_eq!(run.observed()[1], 110.0, "what is seen then is the new minimum");
+    assert_eq!(run.field("min_rtt"), 110.0, "what is seen then is the new minimum");
     // The path empties; only then the 200 ms begin.
     run.in_flight = 5;
     run.ack(50 * MS);
@@ -334,7 +232,7 @@ fn probe_rtt() {
     run.rtt_ns = 90 * MS;
     run.ack(50 * MS);
     let emptied_ns = run.now_ns;
-    assert_eq!((run.state(), run.observed()[1]), (PROBE_RTT, 90.0));
+    assert_eq!((run.state(), run.field("min_rtt")), (PROBE_RTT, 90.0));
     // Rates of four packets in flight tell nothing of the bandwidth, however many rounds they last.
     (0..20).for_each(|_| run.ack_of(10 * MS, run.delivered));
     assert_eq!((run.now_ns, run.state(), run.cwnd()), (emptied_ns + 200 * MS, PROBE_RTT, 4.0));
@@ -354,7 +252,7 @@ fn probe_rtt() {
 
 #[test]
 fn probe_rtt_lasts_at_least_a_round() {
-    let mut run = Run::in_probe_bw(None, &[("probe_rtt_duration", 0.0)], 0);
+    let mut run = in_probe_bw(None, &[("probe_rtt_duration", 0.0)], 0);
     run.rtt_ns = 110 * MS;
     run.in_flight = 4;
     run.ack(10_001 * MS);
@@ -366,7 +264,7 @@ fn probe_rtt_lasts_at_least_a_round() {
 
 #[test]
 fn idleness_is_no_probe_and_restarts_at_the_bandwidth() {
-    let mut run = Run::in_probe_bw(None, &[], 0);
+    let mut run = in_probe_bw(None, &[], 0);
     while run.gain() != 1.25 {
         run.ack(101 * MS);
     }
@@ -381,7 +279,7 @@ fn idleness_is_no_probe_and_restarts_at_the_bandwidth() {
 
 /// A probing BBR with its full window of 206 packets, all in flight.
 fn full_window() -> Run {
-    let mut run = Run::in_probe_bw(None, &[], 0);
+    let mut run = in_probe_bw(None, &[], 0);
     run.acked = 100;
     run.ack(0);
     run.ack(0);
@@ -416,12 +314,7 @@ fn losses_conserve_packets_for_a_round_and_cost_nothing_after() {
 fn a_timeout_restarts_from_one_packet_until_it_is_repaired() {
     let mut run = full_window();
     for consecutive in 1..3 {
-        run.bbr.on_rto(&Timeout {
-            now_ns: run.now_ns,
-            in_flight_bytes: 20 * PACKET,
-            consecutive,
-            ..Timeout::default()
-        });
+        run.time_out(20, consecutive);
         assert_eq!(run.cwnd(), 1.0);
     }
     run.ack(MS);

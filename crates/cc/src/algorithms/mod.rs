@@ -4,6 +4,10 @@
 mod aimd;
 mod arx;
 mod bbr1;
+mod bbr3;
+#[cfg(test)]
+mod bbr_driver;
+mod bbr_part;
 mod bic;
 mod cdg;
 mod copa;
@@ -69,6 +73,7 @@ pub(crate) static ALL: &[&Spec] = &[
     &yeah::SPEC,
     // Model-based: a model of the path, or of a utility, says how much to send.
     &bbr1::SPEC,
+    &bbr3::SPEC,
     &sprout::SPEC,
     &vivace::SPEC,
     // Data centre: microseconds of delay, marks, telemetry.

@@ -211,7 +211,9 @@ fn loss(now_ns: u64, bytes: &mut Bytes) -> Loss {
         in_flight_bytes: bytes.number(),
         prior_in_flight_bytes: bytes.number(),
         lost_packets: bytes.number() as u32,
-        flags: u32::from(bytes.byte()) & Loss::EPISODE_START,
+        flags: u32::from(bytes.byte()) & (Loss::EPISODE_START | Loss::APP_LIMITED),
+        tx_in_flight_bytes: bytes.number(),
+        lost_since_sent_bytes: bytes.number(),
     }
 }
 

@@ -166,6 +166,8 @@ struct Holes {
     to_resend: VecDeque<u64>,
     /// Retransmissions under way, in the order sent, with their transmission order.
     resent: VecDeque<(u64, u32)>,
+    /// Stamp of the newest of the segments that were declared lost last.
+    newest_lost: SendStamp,
 }
 
 impl Holes {
@@ -352,9 +354,17 @@ impl Scoreboard {
         let Some(segment) = self.segments.get_mut(seq) else { return };
         segment.lose();
         lost.packets += 1;
-        lost.newest_sent_ns = lost.newest_sent_ns.max(segment.stamp.sent_ns);
+        if segment.stamp.sent_ns >= lost.newest_sent_ns {
+            lost.newest_sent_ns = segment.stamp.sent_ns;
+            holes.newest_lost = segment.stamp;
+        }
         self.arrivals.in_flight -= 1;
         holes.to_resend.push_back(seq);
+    }
+
+    /// What was noted when the newest of the segments was sent that [`Self::detect_losses`] has found last.
+    pub(crate) fn newest_lost(&self) -> SendStamp {
+        self.holes.as_ref().map_or_else(SendStamp::default, |holes| holes.newest_lost)
     }
 
     /// The lost segment to send next, if any; stays first until sent.

@@ -36,6 +36,7 @@ fn three_segments_above_a_hole_make_it_lost() {
     board.on_ack(&ack(0, (1, 4), 3));
     let lost = board.detect_losses();
     assert_eq!((lost.packets, lost.newest_sent_ns), (1, 0));
+    assert_eq!({ board.newest_lost().sent_ns }, 0);
     assert_eq!(board.next_to_resend(), Some(0));
     assert_eq!(board.in_flight(), 10 - 3 - 1);
 }

@@ -6,7 +6,7 @@
 use paceline_cc::{Ack, AckSample};
 use paceline_net::{PS_PER_NS, PS_PER_S, Picos};
 
-use super::scoreboard::{Scoreboard, TcpAck};
+use super::scoreboard::{Lost, Scoreboard, TcpAck};
 use crate::events::NEVER;
 use crate::host::{AckFacts, Host};
 use crate::meter::RttMeter;
@@ -161,7 +161,7 @@ impl TcpSender {
 
         let lost = self.board.detect_losses();
         if lost.packets > 0 {
-            self.on_loss(now, lost.packets, lost.newest_sent_ns);
+            self.on_loss(now, &lost);
         }
         if self.recovery.as_ref().is_some_and(|r| self.board.una() >= r.until) {
             self.recovery = None;
@@ -190,7 +190,7 @@ impl TcpSender {
         }
     }
 
-    fn on_loss(&mut self, now: Picos, packets: u32, newest_sent_ns: u64) {
+    fn on_loss(&mut self, now: Picos, lost: &Lost) {
         let starts = self.recovery.is_none();
         if starts {
             let flight = self.board.next() - self.board.una();
@@ -200,7 +200,13 @@ impl TcpSender {
             let started_ns = self.host.clock_ns(now);
             self.suspicion = Some(Suspicion { started_ns, unconfirmed: 0, resent: false });
         }
-        self.host.on_loss(now, packets, newest_sent_ns, self.board.in_flight(), starts);
+        self.host.on_loss(
+            now,
+            lost.packets,
+            &self.board.newest_lost(),
+            self.board.in_flight(),
+            starts,
+        );
     }
 
     /// A segment arrived twice: its retransmission had been needless.
