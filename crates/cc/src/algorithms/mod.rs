@@ -15,6 +15,7 @@ mod driver;
 mod exp_penalty;
 mod fast;
 mod fast_at;
+mod hpcc;
 mod hstcp;
 mod htcp;
 mod illinois;
@@ -80,6 +81,7 @@ pub(crate) static ALL: &[&Spec] = &[
     &pid::SPEC,
     &timely::SPEC,
     &swift::SPEC,
+    &hpcc::SPEC,
 ];
 
 /// Largest window any algorithm asks for, packets: keeps bytes exact in an `f64`.

@@ -156,6 +156,22 @@ fn event(
             let sample = plausible_ack(path, totals, bytes);
             controller.on_ack(&Ack { sample, hops: &[hop, hop] });
         }
+        9 => {
+            // As many links as it comes, each as a link would speak.
+            let count = bytes.below(8) as u64;
+            let sample = plausible_ack(path, totals, bytes);
+            let age_ns = bytes.duration_ns();
+            let load = u64::from(bytes.byte());
+            let hop = |hop_id: u64| IntHop {
+                hop_id,
+                queue_bytes: load * hop_id * 100,
+                tx_bytes: totals.delivered_bytes.saturating_mul(1 + hop_id),
+                timestamp_ns: now_ns.saturating_sub(age_ns),
+                link_bytes_per_s: 1_250_000 << hop_id,
+            };
+            let hops: Vec<IntHop> = (0..count).map(hop).collect();
+            controller.on_ack(&Ack { sample, hops: &hops });
+        }
         _ => controller.on_ack(&Ack { sample: plausible_ack(path, totals, bytes), hops: &[] }),
     }
 }
