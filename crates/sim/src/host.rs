@@ -314,14 +314,20 @@ impl Host {
         if nothing_left {
             self.idle_since_ns = ack.now_ns;
         }
-        match &self.telemetry {
-            None => self.controller.on_ack(ack),
-            Some(telemetry) => {
-                let hops = telemetry.echoed();
-                self.controller.on_ack(&Ack { sample: ack.sample, hops });
-            }
+        if self.telemetry.is_some() {
+            self.tell_with_telemetry(ack);
+        } else {
+            self.controller.on_ack(ack);
         }
         self.reread();
+    }
+
+    /// Apart, so that other flows do not pay for the copy.
+    #[cold]
+    #[inline(never)]
+    fn tell_with_telemetry(&mut self, ack: &Ack<'_>) {
+        let hops = self.telemetry.as_ref().map_or(&[][..], |telemetry| telemetry.echoed());
+        self.controller.on_ack(&Ack { sample: ack.sample, hops });
     }
 
     pub(crate) fn on_rto(&mut self, now: Picos, lost: u32, prior_in_flight: u64, consecutive: u32) {

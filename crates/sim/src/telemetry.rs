@@ -109,6 +109,8 @@ impl Telemetry {
 
     /// An ACK has come; nothing below `oldest` is to be acknowledged any more. The ACK of a packet that had arrived before brings
     /// nothing: by then its sender has forgotten it.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn on_ack(&mut self, seq: u64, ack: &Packet, oldest: u64) {
         let is_news = ack.flags() & Packet::DUPLICATE == 0;
         let echoed = self.packets.remove(&(seq, ack.copy())).filter(|_| is_news);
