@@ -308,7 +308,7 @@ impl Host {
     }
 
     /// Hands the finished sample to the controller.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_ack(&mut self, ack: &mut Ack<'_>, in_flight: u64, nothing_left: bool) {
         ack.sample.in_flight_bytes = self.bytes_of(in_flight);
         if nothing_left {
