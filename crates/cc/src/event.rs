@@ -93,19 +93,20 @@ impl AckSample {
     }
 }
 
-/// Telemetry that one hop wrote into a packet (in-band network telemetry, as HPCC uses).
+/// Telemetry that one hop wrote into a packet (in-band network telemetry, as HPCC uses), at the moment in which the packet left the
+/// hop's queue and its transmission began.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct IntHop {
     /// Which link.
     pub hop_id: u64,
-    /// Bytes queued when the packet left.
+    /// Bytes that the packet left in the queue.
     pub queue_bytes: u64,
-    /// Bytes the link had transmitted by then.
+    /// Bytes that the link had transmitted before it.
     pub tx_bytes: u64,
     /// When, ns.
     pub timestamp_ns: u64,
-    /// Capacity of the link, bytes/s.
+    /// Capacity of the link then, bytes/s.
     pub link_bytes_per_s: u64,
 }
 
@@ -114,7 +115,8 @@ pub struct IntHop {
 pub struct Ack<'a> {
     /// The fixed-size part, the only one the kernel has.
     pub sample: AckSample,
-    /// Telemetry of the hops, empty unless the controller needs it and the path provides it.
+    /// Telemetry of the links of the forward path that have a rate, in path order, from the packet that caused the ACK. Empty unless
+    /// the controller needs it ([`crate::Needs::INT`]), and if that packet had arrived before.
     pub hops: &'a [IntHop],
 }
 

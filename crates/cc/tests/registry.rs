@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use paceline_cc::{
-    Ack, AckSample, Kind, Loss, Needs, ParamError, Params, PathInfo, Spec, Timeout, registry,
+    Ack, AckSample, IntHop, Kind, Loss, Needs, ParamError, Params, PathInfo, Spec, Timeout,
+    registry,
 };
 
 const PATH: PathInfo =
@@ -213,7 +214,18 @@ fn said(spec: &Spec, params: &Params, told: &Script) -> Vec<u64> {
             flags: flags | if repairs { AckSample::IN_RECOVERY } else { 0 },
             ..AckSample::default()
         };
-        controller.on_ack(&Ack { sample, hops: &[] });
+        // Two links, of 10 Mbit/s and of 8, that send what is delivered: the second has a queue while the RTT rises, the first while it
+        // falls.
+        let hop = |hop_id, link_bytes_per_s, queue_bytes| IntHop {
+            hop_id,
+            queue_bytes,
+            tx_bytes: delivered,
+            timestamp_ns: now_ns - rtt_ns / 2,
+            link_bytes_per_s,
+        };
+        let queues = if phase < 200 { [0, rise_ns / 1000] } else { [rise_ns / 200, 0] };
+        let hops = [hop(0, 1_250_000, queues[0]), hop(1, 1_000_000, queues[1])];
+        controller.on_ack(&Ack { sample, hops: &hops });
         let control = controller.control();
         controller.observe(&mut fields);
         said.extend([control.cwnd_bytes, control.timeout_ns]);

@@ -290,3 +290,13 @@ fn the_default_sample_interval_bounds_the_series() {
     assert_eq!(sample("10 s", 1000), 50);
     assert_eq!(sample("10 s", 10_000), 500);
 }
+
+/// Nothing in the scenario speaks of telemetry: the controller asks for it, the links give it.
+#[test]
+fn hpcc_is_written_like_any_other_controller() {
+    let text = "duration = \"20 ms\"\nwarmup = \"10 ms\"\nsample = \"1 ms\"\n[link]\nrate = \"10 Gbit/s\"\nrtt = \"100 us\"\n\
+                buffer = \"1000 packets\"\n[[flows]]\ncontroller = { name = \"hpcc\", base_rtt = \"110 us\" }\n";
+    let outcome = paceline_sim::run(plan(text)).unwrap_or_else(|error| panic!("{error}"));
+    let used = outcome.links[0].utilization.unwrap_or_default();
+    assert!((used - 0.95).abs() < 0.005, "{used}");
+}

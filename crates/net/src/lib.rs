@@ -25,7 +25,7 @@ pub use link::{
 };
 pub use plain::PlainLink;
 pub use queue::QueueSpec;
-pub use served::{Sent, ServedLink};
+pub use served::{Sent, ServedLink, Stamp};
 pub use trace::{OPPORTUNITY_BYTES, Trace, TraceError};
 
 /// Time in picoseconds from the origin of the run: fine enough for a packet at 384 Gbit/s (31.25 ns), wide enough for

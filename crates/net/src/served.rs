@@ -23,6 +23,19 @@ pub struct Sent<T> {
     pub arrives: Picos,
 }
 
+/// What a link can say of itself as a packet leaves its queue: in-band network telemetry, as switches write it into packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stamp {
+    /// When the packet's service began, ps.
+    pub time: Picos,
+    /// Bytes that it left waiting.
+    pub queue_bytes: u64,
+    /// Bytes that the link had sent before it.
+    pub tx_bytes: u64,
+    /// Rate of the link then, bit/s.
+    pub rate_bps: f64,
+}
+
 /// A directed link in operation, with any queue.
 pub struct ServedLink<T> {
     service: Service,
@@ -33,9 +46,22 @@ pub struct ServedLink<T> {
     due: Picos,
     /// Rate that the queue holds to, bit/s.
     shaped_bps: Option<f64>,
+    /// Where the wait is limited.
+    forecast: Option<Box<Forecast>>,
     /// The trace is used up: nothing leaves any more.
     exhausted: bool,
     dropped: Dropped<T>,
+    /// When the last service began, and the bytes sent before it.
+    last_start: Picos,
+    last_tx_bytes: u64,
+    /// Bytes sent.
+    tx_bytes: u64,
+}
+
+/// Tells of a first-in first-out queue how long a packet that arrives will wait: the service of all that have come, as a formula.
+struct Forecast {
+    service: Service,
+    max_wait_ps: Picos,
 }
 
 impl<T: Send + 'static> ServedLink<T> {
@@ -46,6 +72,10 @@ impl<T: Send + 'static> ServedLink<T> {
     pub fn new(spec: LinkSpec, seed: u64, stream: u64) -> Self {
         let limit = Limit { packets: spec.buffer.packets, bytes: spec.buffer.bytes };
         let rate_bps = mean_rate_bps(&spec.capacity);
+        // Only a drop-tail queue may have such a limit.
+        let forecast = spec.buffer.wait_ps.map(|max_wait_ps| {
+            Box::new(Forecast { service: Service::new(spec.capacity.clone()), max_wait_ps })
+        });
         Self {
             queue: spec.queue.build(Place { limit, rate_bps, seed, stream }),
             service: Service::new(spec.capacity),
@@ -53,8 +83,12 @@ impl<T: Send + 'static> ServedLink<T> {
             loss: spec.loss.map(|model| Box::new(Loss::new(model, seed, stream))),
             due: Self::NEVER,
             shaped_bps: spec.queue.rate_bps(),
+            forecast,
             exhausted: false,
             dropped: Vec::new(),
+            last_start: 0,
+            last_tx_bytes: 0,
+            tx_bytes: 0,
         }
     }
 
@@ -71,15 +105,38 @@ impl<T: Send + 'static> ServedLink<T> {
         if self.loss.as_mut().is_some_and(|loss| loss.on_packet()) {
             return self.dropped.push((packet, DropReason::Random));
         }
-        let free = if self.exhausted { None } else { self.free_for(now) };
+        let free = if self.exhausted { None } else { self.service.start(now) };
         let Some(free) = free else {
             self.give_up(now);
             return self.dropped.push((packet, DropReason::Exhausted));
         };
-        self.queue.enqueue(now, packet, &mut self.dropped);
+        if self.forecast.is_some() {
+            self.enqueue_for_at_most(now, packet);
+        } else {
+            self.queue.enqueue(now, packet, &mut self.dropped);
+        }
         if self.queue.backlog().packets > 0 {
             // A queue that held back what it had may let go of what has come.
             self.due = self.due.min(free);
+        }
+    }
+
+    /// Lets a packet join the queue if it will not wait too long there.
+    #[cold]
+    fn enqueue_for_at_most(&mut self, now: Picos, packet: Queued<T>) {
+        let Some(forecast) = &mut self.forecast else { return };
+        let reason = match forecast.service.start(now) {
+            Some(start) if start.saturating_sub(now) <= forecast.max_wait_ps => None,
+            Some(_) => Some(DropReason::Buffer),
+            None => Some(DropReason::Exhausted),
+        };
+        if let Some(reason) = reason {
+            return self.dropped.push((packet, reason));
+        }
+        let (bytes, dropped_before) = (packet.tag.bytes, self.dropped.len());
+        self.queue.enqueue(now, packet, &mut self.dropped);
+        if self.dropped.len() == dropped_before {
+            forecast.service.serve(now, bytes);
         }
     }
 
@@ -111,6 +168,16 @@ impl<T: Send + 'static> ServedLink<T> {
         self.queue.backlog()
     }
 
+    /// What the link writes into the packet that [`Self::serve`] has returned last; nothing if it has no rate.
+    pub fn stamp(&self) -> Option<Stamp> {
+        let rate_bps = match (self.service.rate_bps(self.last_start), self.shaped_bps) {
+            (Some(served), Some(shaped)) => served.min(shaped),
+            (served, shaped) => served.or(shaped)?,
+        };
+        let queue_bytes = self.queue.backlog().bytes;
+        Some(Stamp { time: self.last_start, queue_bytes, tx_bytes: self.last_tx_bytes, rate_bps })
+    }
+
     /// As [`crate::Link::offered_bytes`]; of a queue that shapes, what its rate would have let through, if that is less.
     pub fn offered_bytes(&self, from: Picos, to: Picos) -> Option<f64> {
         let seconds = to.saturating_sub(from) as f64 / PS_PER_S as f64;
@@ -124,21 +191,17 @@ impl<T: Send + 'static> ServedLink<T> {
     /// The packet's service begins at `now`; `None` if a trace ends in the middle of it.
     fn send(&mut self, now: Picos, packet: Queued<T>) -> Option<Sent<T>> {
         let bytes = packet.tag.bytes;
-        let departs = match &mut self.service {
-            Service::Unlimited => Some(now),
-            Service::Constant(service) => Some(service.serve(now, bytes)),
-            Service::Steps(service) => Some(service.serve(now, bytes)),
-            Service::Trace(service) => service.serve(bytes),
-        };
-        let Some(departs) = departs else {
+        let Some(departs) = self.service.serve(now, bytes) else {
             self.dropped.push((packet, DropReason::Exhausted));
             self.give_up(now);
             return None;
         };
+        (self.last_start, self.last_tx_bytes) = (now, self.tx_bytes);
+        self.tx_bytes += u64::from(bytes);
         self.due = Self::NEVER;
         if self.queue.backlog().packets > 0 {
             // What waits has arrived before this moment.
-            match self.free_for(now.saturating_sub(1)) {
+            match self.service.start(now.saturating_sub(1)) {
                 Some(free) => self.due = free.max(now),
                 None => self.give_up(now),
             }
@@ -173,16 +236,6 @@ impl<T: Send + 'static> ServedLink<T> {
             }
         }
     }
-
-    /// When the transmitter can begin with a packet that arrives at `now`; `None` if never.
-    fn free_for(&mut self, now: Picos) -> Option<Picos> {
-        match &mut self.service {
-            Service::Unlimited => Some(now),
-            Service::Constant(service) => Some(service.start(now)),
-            Service::Steps(service) => Some(service.start(now)),
-            Service::Trace(service) => service.start(now),
-        }
-    }
 }
 
 /// Capacity in the long run, bit/s: of one that changes, the first; infinite when unlimited.
@@ -198,7 +251,7 @@ fn mean_rate_bps(capacity: &Capacity) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::QueueSpec;
+    use crate::queue::{QueueSpec, TokenBucketSpec};
     use crate::{Buffer, Jitter, Link, LossModel, PS_PER_MS, PS_PER_US, Trace, Verdict};
     use proptest::prelude::*;
     use std::sync::Arc;
@@ -249,6 +302,71 @@ mod tests {
         ]
     }
 
+    /// 12 Mbit/s, 1500 bytes in 1 ms, from 2 ms on half of it: three packets at 0, one of 750 bytes at 1.5 ms.
+    #[test]
+    fn a_stamp_is_of_the_moment_in_which_a_packet_leaves_the_queue() {
+        let capacity = Capacity::Steps([(0, 12e6), (2 * PS_PER_MS, 6e6)].into());
+        let mut link =
+            ServedLink::new(LinkSpec { capacity, delay_ps: 7, ..LinkSpec::default() }, 1, 1);
+        let mut stamps = Vec::new();
+        let mut serve = |link: &mut ServedLink<()>, until| {
+            while link.serve(until).is_some() {
+                stamps.push(link.stamp().expect("a rate"));
+            }
+        };
+        for (now, bytes) in [(0, 1500), (0, 1500), (0, 1500), (3 * PS_PER_MS / 2, 750)] {
+            serve(&mut link, now);
+            link.arrive(now, Tag { bytes, ..Tag::default() }, ());
+            serve(&mut link, now);
+        }
+        serve(&mut link, Picos::MAX - 1);
+        let expected = [
+            // At once: the others have not come.
+            (0, 0, 0, 12e6),
+            (1, 1500, 1500, 12e6),
+            (2, 750, 3000, 6e6),
+            (4, 0, 4500, 6e6),
+        ];
+        let stamp = |(ms, queue_bytes, tx_bytes, rate_bps)| {
+            let time = ms * PS_PER_MS;
+            Stamp { time, queue_bytes, tx_bytes, rate_bps }
+        };
+        assert_eq!(stamps, expected.map(stamp));
+    }
+
+    #[test]
+    fn a_link_without_a_rate_has_nothing_to_stamp_and_one_that_shapes_has_its_own() {
+        let stamp = |queue: QueueSpec, capacity| {
+            let mut link =
+                ServedLink::new(LinkSpec { queue, capacity, ..LinkSpec::default() }, 1, 1);
+            link.arrive(0, Tag { bytes: 100, ..Tag::default() }, ());
+            assert!(link.serve(0).is_some());
+            link.stamp()
+        };
+        assert_eq!(stamp(QueueSpec::DropTail, Capacity::Unlimited), None);
+        let shaper = TokenBucketSpec {
+            rate_bps: 5e6,
+            burst_bytes: 6000,
+            child: Box::new(QueueSpec::DropTail),
+        };
+        for (capacity, rate) in [(Capacity::Unlimited, 5e6), (Capacity::Constant(1e6), 1e6)] {
+            let shaper = QueueSpec::TokenBucket(shaper.clone());
+            assert_eq!(stamp(shaper, capacity).map(|stamp| stamp.rate_bps), Some(rate));
+        }
+        let trace = Arc::new(Trace::from_opportunities(vec![1]).expect("a trace"));
+        let mut link = ServedLink::new(
+            LinkSpec { capacity: Capacity::Trace { trace, once: false }, ..LinkSpec::default() },
+            1,
+            1,
+        );
+        link.arrive(0, Tag { bytes: 100, ..Tag::default() }, ());
+        assert!(link.serve(PS_PER_MS).is_some());
+        assert_eq!(
+            link.stamp().map(|stamp| (stamp.time, stamp.rate_bps)),
+            Some((PS_PER_MS, 12_032_000.0))
+        );
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         /// With a drop-tail queue, the link is the formula.
@@ -257,6 +375,7 @@ mod tests {
             capacity in capacity(),
             packets in prop::option::of(1u64..8),
             bytes in prop::option::of(1504u64..9000),
+            wait_ms in prop::option::weighted(0.3, 0u64..30),
             jitter in any::<bool>(),
             loss in any::<bool>(),
             gaps in prop::collection::vec((0u64..4000, 40u32..1504), 1..80),
@@ -266,7 +385,7 @@ mod tests {
                 capacity,
                 delay_ps: 5 * PS_PER_MS,
                 queue: QueueSpec::DropTail,
-                buffer: Buffer { packets, bytes, wait_ps: None },
+                buffer: Buffer { packets, bytes, wait_ps: wait_ms.map(|ms| ms * PS_PER_MS) },
                 loss: loss.then_some(LossModel::Bernoulli(0.1)),
                 jitter: jitter.then_some(Jitter { mean_ps: PS_PER_MS, max_ps: 3 * PS_PER_MS, reorder: false }),
                 reorder: None,

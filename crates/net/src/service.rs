@@ -29,6 +29,39 @@ impl Service {
         }
     }
 
+    /// When the service of a packet that arrives at `now` would begin; `None` if never.
+    #[inline]
+    pub(crate) fn start(&mut self, now: Picos) -> Option<Picos> {
+        match self {
+            Self::Unlimited => Some(now),
+            Self::Constant(service) => Some(service.start(now)),
+            Self::Steps(service) => Some(service.start(now)),
+            Self::Trace(service) => service.start(now),
+        }
+    }
+
+    /// Serves a packet of `bytes` that arrived at `now`, for which [`Self::start`] has just returned a time; returns when it departs,
+    /// or `None` if the trace ends before its last byte.
+    #[inline]
+    pub(crate) fn serve(&mut self, now: Picos, bytes: u32) -> Option<Picos> {
+        match self {
+            Self::Unlimited => Some(now),
+            Self::Constant(service) => Some(service.serve(now, bytes)),
+            Self::Steps(service) => Some(service.serve(now, bytes)),
+            Self::Trace(service) => service.serve(bytes),
+        }
+    }
+
+    /// The rate at `time`, bit/s: of a trace its mean; `None` when unlimited.
+    pub(crate) fn rate_bps(&self, time: Picos) -> Option<f64> {
+        match self {
+            Self::Unlimited => None,
+            Self::Constant(service) => Some(service.rate_bps),
+            Self::Steps(service) => Some(service.rate_bps(time)),
+            Self::Trace(service) => Some(service.trace.mean_bps()),
+        }
+    }
+
     /// Bytes that could be served in `(from, to]`; `None` when unlimited.
     pub(crate) fn offered_bytes(&self, from: Picos, to: Picos) -> Option<f64> {
         match self {
@@ -208,6 +241,12 @@ impl StepService {
             self.at += 1;
             step
         })
+    }
+
+    /// The rate in force at `time`, bit/s.
+    fn rate_bps(&self, time: Picos) -> f64 {
+        let begun = self.steps.partition_point(|step| step.0 <= time);
+        self.steps.get(begun.saturating_sub(1)).map_or(0.0, |step| step.1)
     }
 
     /// Bytes that could be served in `(from, to]`.

@@ -206,6 +206,9 @@ impl DatagramSender {
         if seq < self.episode_until {
             ack.sample.flags |= AckSample::IN_RECOVERY;
         }
+        if let Some(telemetry) = &mut self.host.telemetry {
+            telemetry.on_ack(seq, packet, self.sendings.first());
+        }
         let nothing_left = self.in_flight() == 0;
         self.host.on_ack(&mut ack, self.in_flight(), nothing_left);
         let kept_from = self.acked_to.saturating_sub(self.in_flight() + LATE_ACKS);

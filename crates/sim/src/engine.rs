@@ -10,6 +10,7 @@
 
 use std::ops::ControlFlow;
 
+use paceline_cc::Needs;
 use paceline_net::queue::Tag;
 use paceline_net::{Capacity, Picos, QueueSpec};
 
@@ -23,6 +24,7 @@ use crate::plan::{FlowPlan, MAX_IN_FLIGHT, Plan, PlanError, Stack};
 use crate::recorder::Recorder;
 use crate::route::Routes;
 use crate::series::seconds;
+use crate::telemetry::{MAX_HOPS, Stamping, has_rate};
 
 /// The state of fewer flows stays in the cache anyway.
 const FLOWS_IN_CACHE: usize = 256;
@@ -46,7 +48,12 @@ impl Engine {
     pub(crate) fn new(plan: Plan) -> Result<Self, PlanError> {
         check(&plan)?;
         let Plan { links, flows, duration_ps, warmup_ps, sample_ps, seed } = plan;
-        let specs: Vec<_> = links.iter().map(|link| (&link.spec, link.recorded)).collect();
+        let stamping = Stamping::new(&links, &flows);
+        let is_stamping = |link| stamping.as_ref().is_some_and(|stamping| stamping.is_on(link));
+        let specs: Vec<_> = (0..)
+            .zip(&links)
+            .map(|(number, link)| (&link.spec, link.recorded || is_stamping(number)))
+            .collect();
         let paths: Vec<_> = flows.iter().map(|flow| [&*flow.forward, &*flow.reverse]).collect();
         let routes = Routes::new(&specs, &paths);
         if let Some((link, lanes)) = routes.busiest().filter(|(_, lanes)| *lanes > MAX_LANES) {
@@ -64,10 +71,11 @@ impl Engine {
                 false => NOWHERE,
             }));
         }
-        let asks = links.iter().any(|link| link.spec.queue != QueueSpec::DropTail);
+        let asks =
+            stamping.is_some() || links.iter().any(|link| link.spec.queue != QueueSpec::DropTail);
         let tags = if asks { tags(&flows) } else { Vec::new() };
         let flows = Flows::new(flows, warmup_ps, seed, |link| links[link as usize].spec.delay_ps);
-        let mut network = Network::new(links, routes, &homes, tags, seed, |name| {
+        let mut network = Network::new(links, routes, &homes, tags, stamping, seed, |name| {
             LinkMeter::new(name, warmup_ps, duration_ps, sample_ps)
         });
         for (id, (home, spec)) in (0..).zip(homes.into_iter().zip(&flows.specs)) {
@@ -141,6 +149,9 @@ impl Engine {
         self.network.settle(junction, limit);
         while let Some(packet) = self.network.take_dropped() {
             self.flows.dropped[packet.flow() as usize] += u64::from(packet.is_data());
+        }
+        if let Some(stamping) = &mut self.network.stamping {
+            stamping.written.drain(..).for_each(|written| self.flows.note_telemetry(&written));
         }
     }
 
@@ -321,6 +332,14 @@ fn check(plan: &Plan) -> Result<(), PlanError> {
                     Stack::Datagram(_) => "datagram",
                 },
             });
+        }
+        let hops = flow.forward.iter().filter(|link| has_rate(&plan.links[**link as usize].spec));
+        let hops = hops.count();
+        if flow.needs.contains(Needs::INT) && hops > MAX_HOPS {
+            return range(format!(
+                "flow `{}`: controller `{}` needs telemetry of {hops} links with a rate; packets have room for that of {MAX_HOPS}",
+                flow.name, flow.controller_name
+            ));
         }
     }
     Ok(())

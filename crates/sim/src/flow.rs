@@ -14,6 +14,7 @@ use crate::prefetch::prefetch;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::stats::Resolution;
+use crate::telemetry::Written;
 use crate::transfer::Transfer;
 
 /// What every endpoint of the simulator gives a controller.
@@ -22,6 +23,7 @@ pub(crate) const PROVIDES: Needs = Needs::PACING
     .and(Needs::SEND_EVENTS)
     .and(Needs::TIMERS)
     .and(Needs::CE_COUNT)
+    .and(Needs::INT)
     .and(Needs::ECT1);
 
 /// What a plan says of a group of flows, alike but for names, starts and sizes.
@@ -32,6 +34,7 @@ pub(crate) struct FlowKind {
     pub(crate) cap_bytes_per_s: Option<u64>,
     pub(crate) packets: PacketSizes,
     pub(crate) wants_send_events: bool,
+    pub(crate) wants_telemetry: bool,
     pub(crate) fields: Vec<Field>,
     /// Propagation over the forward path.
     pub(crate) propagation: Picos,
@@ -93,6 +96,7 @@ impl Flows {
                 cap_bytes_per_s: plan.cap_bytes_per_s,
                 packets: plan.packets,
                 wants_send_events: plan.needs.contains(Needs::SEND_EVENTS),
+                wants_telemetry: plan.needs.contains(Needs::INT),
                 fields: plan.fields,
                 propagation: path.fold(0, Picos::saturating_add),
             });
@@ -161,6 +165,15 @@ impl Flows {
         let sender =
             Sender::new(kind, transfer, &path, factory(&path), self.warmup, self.resolution);
         self.senders[flow] = Some(Box::new(sender));
+    }
+
+    /// A link has written into a packet on its way.
+    pub(crate) fn note_telemetry(&mut self, written: &Written) {
+        if let Some(sender) = &mut self.senders[written.packet.flow() as usize]
+            && let Some(telemetry) = &mut sender.host_mut().telemetry
+        {
+            telemetry.note(written);
+        }
     }
 
     /// Fetches the end of `packet`'s flow at which it will arrive.

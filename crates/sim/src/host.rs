@@ -10,6 +10,7 @@ use paceline_net::{PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 use crate::events::NEVER;
 use crate::packet::Packet;
 use crate::prefetch::prefetch_bytes;
+use crate::telemetry::Telemetry;
 
 /// Shortest distance between two timer calls.
 const MIN_TIMER_PS: Picos = PS_PER_US;
@@ -70,6 +71,8 @@ pub(crate) struct Host {
     cap_bytes_per_s: u64,
     /// When nothing was in flight any more, ns, or [`NEVER`].
     idle_since_ns: u64,
+    /// For a controller that needs it.
+    pub(crate) telemetry: Option<Box<Telemetry>>,
 }
 
 impl Host {
@@ -103,6 +106,7 @@ impl Host {
             gap: 0,
             cap_bytes_per_s: cap_bytes_per_s.unwrap_or(Control::UNPACED),
             idle_since_ns: NEVER,
+            telemetry: None,
         };
         this.renew_pacing_rate();
         this
@@ -308,14 +312,26 @@ impl Host {
     }
 
     /// Hands the finished sample to the controller.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_ack(&mut self, ack: &mut Ack<'_>, in_flight: u64, nothing_left: bool) {
         ack.sample.in_flight_bytes = self.bytes_of(in_flight);
         if nothing_left {
             self.idle_since_ns = ack.now_ns;
         }
-        self.controller.on_ack(ack);
+        if self.telemetry.is_some() {
+            self.tell_with_telemetry(ack);
+        } else {
+            self.controller.on_ack(ack);
+        }
         self.reread();
+    }
+
+    /// Apart, so that other flows do not pay for the copy.
+    #[cold]
+    #[inline(never)]
+    fn tell_with_telemetry(&mut self, ack: &Ack<'_>) {
+        let hops = self.telemetry.as_ref().map_or(&[][..], |telemetry| telemetry.echoed());
+        self.controller.on_ack(&Ack { sample: ack.sample, hops });
     }
 
     pub(crate) fn on_rto(&mut self, now: Picos, lost: u32, prior_in_flight: u64, consecutive: u32) {

@@ -28,6 +28,7 @@ mod sender;
 mod series;
 mod stats;
 mod tcp;
+mod telemetry;
 mod transfer;
 mod transit;
 

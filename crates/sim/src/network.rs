@@ -10,11 +10,14 @@ use crate::link_meter::{LinkMeter, Metered, MeteredLink, QueueLink, Recorded};
 use crate::packet::{Arrival, Packet};
 use crate::plan::NamedLink;
 use crate::route::{LaneSpec, Routes, Step};
+use crate::telemetry::Stamping;
 use crate::transit::Transit;
 
 /// The entrance of a link: packets meet here, and flows' ends sit here.
 struct Junction {
     link: JunctionLink,
+    /// Of the link in the plan.
+    number: u32,
     /// The lanes that lead here are consecutive.
     first_lane: u32,
     lanes: u32,
@@ -56,6 +59,8 @@ pub(crate) struct Network {
     tags: Vec<Tag>,
     /// Packets that queues have dropped in the batch at hand.
     dropped: Vec<Packet>,
+    /// If some flow needs telemetry.
+    pub(crate) stamping: Option<Box<Stamping>>,
     pub(crate) schedule: Schedule,
 }
 
@@ -95,6 +100,7 @@ impl Network {
         routes: Routes,
         homes: &[u32],
         tags: Vec<Tag>,
+        stamping: Option<Box<Stamping>>,
         seed: u64,
         meter: impl Fn(String) -> LinkMeter,
     ) -> Self {
@@ -104,11 +110,12 @@ impl Network {
             if routes.junctions.binary_search(&(index as u32)).is_err() {
                 continue;
             }
+            let is_stamping = stamping.as_ref().is_some_and(|stamping| stamping.is_on(index));
             let link = match &plain[index] {
-                Some(plain) if !link.recorded => JunctionLink::Plain(plain.clone()),
+                Some(plain) if !link.recorded && !is_stamping => JunctionLink::Plain(plain.clone()),
                 _ => {
                     let (stream, meter) = (index as u64, link.recorded.then(|| meter(link.name)));
-                    if link.spec.queue == QueueSpec::DropTail {
+                    if link.spec.queue == QueueSpec::DropTail && !is_stamping {
                         let model = Link::new(link.spec, seed, stream);
                         JunctionLink::Metered(Box::new(Metered { model, meter }))
                     } else {
@@ -119,6 +126,7 @@ impl Network {
             };
             junctions.push(Junction {
                 link,
+                number: index as u32,
                 first_lane: 0,
                 lanes: 0,
                 alarms: Tournament::new(0),
@@ -141,7 +149,7 @@ impl Network {
         let Routes { steps, first_step, .. } = routes;
         let heads = vec![NEVER; lanes.len()];
         let dropped = Vec::new();
-        Self { junctions, lanes, heads, steps, first_step, ends, tags, dropped, schedule }
+        Self { junctions, lanes, heads, steps, first_step, ends, tags, dropped, stamping, schedule }
     }
 
     /// Up to when, exclusively, `junction` may work if nothing anywhere is due before `now`.
@@ -328,12 +336,14 @@ impl Network {
     #[inline(never)]
     fn serve(&mut self, junction: u32, until: Picos) {
         loop {
-            let JunctionLink::Queue(link) = &mut self.junctions[junction as usize].link else {
-                return;
-            };
+            let Junction { link, number, .. } = &mut self.junctions[junction as usize];
+            let JunctionLink::Queue(link) = link else { return };
             let served = link.serve(until);
             self.dropped.extend(std::iter::from_fn(|| link.take_dropped()));
             let Some((time, packet)) = served else { return };
+            if let Some(stamping) = &mut self.stamping {
+                stamping.write(*number, &packet, || link.model.stamp());
+            }
             self.enter_lane(time, packet);
         }
     }

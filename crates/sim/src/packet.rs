@@ -7,7 +7,7 @@ use paceline_net::Picos;
 ///
 /// Three words, so that a packet is made, changed and moved in registers: narrow fields would be stored one by one and then
 /// copied in one piece, which a processor can do only after the stores have left its pipeline.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Packet {
     /// Flow (20 bits). ACK: above it the marks seen (12). Above them the sequence number, for an ACK that of the data packet that
     /// caused it.

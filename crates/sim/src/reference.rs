@@ -3,10 +3,11 @@
 //! Slow and plain, it is what the engine must agree with, to the last bit of every outcome. Ends, links and meters are the
 //! same; what differs is all that the engine does for speed: lanes, batches, links passed through, alarms left standing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use paceline_cc::Needs;
 use paceline_net::queue::Tag;
-use paceline_net::{Link, Picos, QueueSpec, ServedLink};
+use paceline_net::{Capacity, Link, LinkSpec, Picos, QueueSpec, ServedLink, Stamp};
 
 use crate::engine::tags;
 use crate::events::NEVER;
@@ -17,6 +18,7 @@ use crate::outcome::{EngineStats, Outcome};
 use crate::packet::Packet;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
+use crate::telemetry::{Written, has_rate, hop};
 
 /// What happens. At one time, queues come before arrivals, arrivals before timers, and the sample is last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +65,38 @@ struct Loop {
     tags: Vec<Tag>,
     flows: Flows,
     delivered: u64,
+    /// By link: what has passed through it, counted apart from its own counts.
+    ledgers: Vec<Ledger>,
+}
+
+/// Bytes at a link whose queue decides.
+#[derive(Clone)]
+struct Ledger {
+    spec: LinkSpec,
+    stamps: bool,
+    entered: u64,
+    dropped: u64,
+    left: u64,
+}
+
+impl Ledger {
+    /// What a packet of `bytes` that leaves the queue at `now` is told.
+    fn stamp(&self, now: Picos, bytes: u64) -> Stamp {
+        let capacity_bps = match &self.spec.capacity {
+            Capacity::Unlimited => f64::INFINITY,
+            Capacity::Constant(bps) => *bps,
+            Capacity::Steps(steps) => {
+                steps.iter().rfind(|step| step.0 <= now).expect("a step from 0 on").1
+            }
+            Capacity::Trace { trace, .. } => trace.mean_bps(),
+        };
+        Stamp {
+            time: now,
+            queue_bytes: self.entered - self.dropped - self.left,
+            tx_bytes: self.left - bytes,
+            rate_bps: capacity_bps.min(self.spec.queue.rate_bps().unwrap_or(f64::INFINITY)),
+        }
+    }
 }
 
 /// Runs `plan`, which must be valid.
@@ -70,10 +104,20 @@ pub(crate) fn run(plan: Plan) -> Outcome {
     let Plan { links, flows, duration_ps: end, warmup_ps, sample_ps, seed } = plan;
     let paths = flows.iter().map(|f| [f.forward.clone(), f.reverse.clone()]).collect();
     let tags = tags(&flows);
+    let needing = flows.iter().filter(|flow| flow.needs.contains(Needs::INT));
+    let stamping: BTreeSet<u32> = needing.flat_map(|flow| flow.forward.iter().copied()).collect();
+    let ledgers = (0..).zip(&links).map(|(number, link)| Ledger {
+        spec: link.spec.clone(),
+        stamps: stamping.contains(&number) && has_rate(&link.spec),
+        entered: 0,
+        dropped: 0,
+        left: 0,
+    });
+    let ledgers: Vec<Ledger> = ledgers.collect();
     let flows = Flows::new(flows, warmup_ps, seed, |link| links[link as usize].spec.delay_ps);
     let links = (0..).zip(links).map(|(index, link)| {
         let meter = link.recorded.then(|| LinkMeter::new(link.name, warmup_ps, end, sample_ps));
-        if link.spec.queue == QueueSpec::DropTail {
+        if link.spec.queue == QueueSpec::DropTail && !ledgers[index as usize].stamps {
             let model = Link::new(link.spec, seed, index);
             return AnyLink::Formula(Box::new(Metered { model, meter }));
         }
@@ -85,7 +129,7 @@ pub(crate) fn run(plan: Plan) -> Outcome {
     let pending = BTreeMap::new();
     let entered_due = vec![NEVER; links.len()];
     let mut this =
-        Loop { pending, entered: 0, links, entered_due, paths, tags, flows, delivered: 0 };
+        Loop { pending, entered: 0, links, entered_due, paths, tags, flows, delivered: 0, ledgers };
     for flow in 0..this.flows.len() {
         this.add(this.flows.specs[flow].start, Event::Sender(flow as u32), None);
     }
@@ -158,6 +202,7 @@ impl Loop {
         self.serve(now, link);
         match &mut self.links[link as usize] {
             AnyLink::Queue(queue) => {
+                self.ledgers[link as usize].entered += u64::from(packet.bytes());
                 queue.model.arrive(now, tag_of(&self.tags[flow], &packet), packet);
             }
             AnyLink::Formula(model) => match model.transmit(now, packet.bytes()) {
@@ -173,10 +218,19 @@ impl Loop {
         loop {
             let AnyLink::Queue(queue) = &mut self.links[link as usize] else { return };
             let served = queue.serve(now);
+            let ledger = &mut self.ledgers[link as usize];
             while let Some(packet) = queue.take_dropped() {
+                ledger.dropped += u64::from(packet.bytes());
                 self.flows.dropped[packet.flow() as usize] += u64::from(packet.is_data());
             }
             let due = queue.model.due();
+            if let Some((_, packet)) = &served {
+                ledger.left += u64::from(packet.bytes());
+                if ledger.stamps && packet.is_data() {
+                    let hop = hop(link, &ledger.stamp(now, u64::from(packet.bytes())));
+                    self.flows.note_telemetry(&Written { packet: *packet, hop });
+                }
+            }
             match served {
                 Some((arrives, packet)) => self.add(arrives, Event::Arrival(link), Some(packet)),
                 None if due == NEVER || due == self.entered_due[link as usize] => return,

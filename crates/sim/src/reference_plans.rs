@@ -2,7 +2,9 @@
 //! batches, ties within a picosecond, alarms. Most links are not recorded, for a recorded link is never passed through.
 
 use paceline_cc::registry;
-use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_S, PS_PER_US, Reorder};
+use paceline_net::{
+    Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_S, PS_PER_US, Reorder, Trace,
+};
 
 use super::common::*;
 use crate::plan::{DatagramOptions, FlowPlan, PacketSizes, Plan, Stack, TcpOptions};
@@ -10,7 +12,7 @@ use crate::plan::{DatagramOptions, FlowPlan, PacketSizes, Plan, Stack, TcpOption
 /// A name and the plan it stands for, made anew at every call.
 pub(super) type Case = (&'static str, fn() -> Plan);
 
-pub(super) const CASES: [Case; 29] = [
+pub(super) const CASES: [Case; 33] = [
     ("dumbbell with access links of a rate", dumbbell),
     ("dumbbell whose return link all flows share", dumbbell_with_a_shared_return),
     ("dumbbell without a record", dumbbell_without_a_record),
@@ -40,6 +42,10 @@ pub(super) const CASES: [Case; 29] = [
     ("ten terabits per second", fast_rates),
     ("hosts that sleep", blocking_hosts),
     ("every controller over every host", every_controller),
+    ("telemetry in a dumbbell, beside flows without", telemetry_in_a_dumbbell),
+    ("telemetry over links of every kind", telemetry_of_every_kind),
+    ("telemetry with losses, delayed ACKs and hosts that sleep", telemetry_with_losses),
+    ("telemetry around a ring and twice over a link", telemetry_around_a_ring),
 ];
 
 // ------------------------------------------------------------------------------------------------------------- ingredients
@@ -470,4 +476,87 @@ fn every_controller() -> Plan {
         }
     }
     network(links, &[0], flows, 3.0)
+}
+
+// ---------------------------------------------------------------------------------------------------------------- telemetry
+
+/// Every other flow is told of its links, some of which would be passed through if nobody asked.
+fn telemetry_in_a_dumbbell() -> Plan {
+    let mut links = vec![bottleneck(50e6, 5.0, 60), rate(20e6, 5.0)];
+    let mut flows = Vec::new();
+    for pair in 0..8_u32 {
+        let first = links.len() as u32;
+        let ms = 1.0 + f64::from(pair % 3);
+        links.extend([rate(1e9, ms), delay(1.0), rate(60e6, 1.0), rate(400e6, 1.0)]);
+        let name = if pair % 2 == 0 { "hpcc" } else { nth(pair) };
+        let (forward, reverse) = ([first, first + 1, 0, first + 2], [first + 3, 1, first + 1]);
+        let start_ps = u64::from(pair / 2) * 50 * MS;
+        flows.push(FlowPlan { start_ps, ..flow(name, &forward, &reverse) });
+    }
+    network(links, &[0], flows, 2.0)
+}
+
+/// Queues of each kind, a trace, a limit on the wait, rates that change, all shared with what else there is.
+fn telemetry_of_every_kind() -> Plan {
+    let steps = [(0, 30e6), (300 * MS, 8e6), (900 * MS, 50e6)];
+    let trace = Trace::from_opportunities(vec![1, 1, 2, 4, 4, 5, 8]).expect("ascending, above 0");
+    let mut links = vec![
+        LinkSpec { capacity: Capacity::Steps(steps.into()), ..bottleneck(1.0, 2.0, 40) },
+        LinkSpec {
+            capacity: Capacity::Trace { trace: trace.into(), once: false },
+            buffer: Buffer { wait_ps: Some(30 * MS), ..Buffer::default() },
+            ..delay(3.0)
+        },
+        delay(5.0),
+    ];
+    let mut flows =
+        vec![flow("hpcc", &[0, 1], &[2]), flow("cubic", &[0, 1], &[2]), flow("hpcc", &[1], &[2])];
+    for (number, queue) in (0_u32..).zip(queues()) {
+        links.push(LinkSpec { queue, ..bottleneck(10e6 + f64::from(number), 1.0, 60) });
+        let own = links.len() as u32 - 1;
+        let (forward, back) = ([own, number % 2], [2]);
+        flows.push(flow("hpcc", &forward, &back));
+        flows.push(flow(nth(number), &[own], &back));
+    }
+    network(links, &[0, 1, 5], flows, 1.5)
+}
+
+fn telemetry_with_losses() -> Plan {
+    let lossy = LinkSpec { loss: Some(LossModel::Bernoulli(0.03)), ..bottleneck(20e6, 4.0, 20) };
+    let links = vec![
+        lossy.clone(),
+        jittery(rate(30e6, 2.0), true),
+        // ACKs are lost and overtake each other.
+        reordering(LinkSpec { loss: Some(LossModel::Bernoulli(0.1)), ..delay(3.0) }),
+        reordering(rate(40e6, 1.0)),
+    ];
+    let flows = (0..12).map(|number| {
+        let delayed_ack_ps = (number % 3 == 1).then_some(25 * MS);
+        let stack = Stack::Tcp(TcpOptions { delayed_ack_ps, ..TcpOptions::default() });
+        let options = DatagramOptions {
+            blocking: number % 4 == 2,
+            overhead_ps: u64::from(number % 4 == 3) * 60 * PS_PER_US,
+            clock_ps: 1,
+        };
+        let name = if number % 4 == 1 { nth(number) } else { "hpcc" };
+        let size_bytes = (number % 5 == 4).then_some(200_000);
+        let forward: &[u32] = if number % 2 == 0 { &[3, 0, 1] } else { &[1, 0] };
+        let flow = FlowPlan { stack, size_bytes, ..flow(name, forward, &[2]) };
+        if number % 2 == 0 { flow } else { datagrams(flow, options) }
+    });
+    network(links, &[0], flows.collect(), 3.0)
+}
+
+/// Data and ACKs share links, which then are somebody's way there and somebody's way back.
+fn telemetry_around_a_ring() -> Plan {
+    const LINKS: u32 = 4;
+    let links = (0..LINKS).map(|number| bottleneck(8e6, 3.0, 20 + u64::from(number)));
+    let mut flows: Vec<FlowPlan> = (0..LINKS)
+        .map(|number| {
+            let at = |step: u32| (number + step) % LINKS;
+            flow("hpcc", &[at(0), at(1)], &[at(2), at(3)])
+        })
+        .collect();
+    flows.push(flow("hpcc", &[0, 1, 0, 2], &[3]));
+    network(links.collect(), &[0, 3], flows, 2.0)
 }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::common::*;
 use super::plans::{TCP_CONTROLLERS, datagrams, network, window};
 use crate::plan::{DatagramOptions, FlowPlan, Plan, Stack, TcpOptions};
+use crate::telemetry::{MAX_HOPS, has_rate};
 
 /// How flows lie on the links of the core.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +103,10 @@ fn core_link() -> impl Strategy<Value = LinkSpec> {
 fn host() -> impl Strategy<Value = Host> {
     let access = prop::collection::vec(plain_link(), 0..3);
     let links = (access, prop::option::of(plain_link()), prop::option::of(plain_link()));
-    let controller = prop::option::of(prop::sample::select(TCP_CONTROLLERS.to_vec()));
+    let controller = prop_oneof![
+        2 => prop::option::of(prop::sample::select(TCP_CONTROLLERS.to_vec())),
+        1 => Just(Some("hpcc")),
+    ];
     let end = prop_oneof![
         5 => Just(End::AsItComes),
         2 => prop::sample::select(vec![1, 10, 40]).prop_map(|ms| End::DelayedAck(ms * MS)),
@@ -130,15 +134,15 @@ fn host() -> impl Strategy<Value = Host> {
 impl Shape {
     pub(super) fn plan(&self) -> Plan {
         let mut links: Vec<LinkSpec> = self.core.iter().map(|(spec, _)| spec.clone()).collect();
-        let mut add = |spec: &LinkSpec| {
-            links.push(spec.clone());
-            links.len() as u32 - 1
-        };
         let flows: Vec<FlowPlan> = self
             .hosts
             .iter()
             .map(|host| {
                 let (across, mut reverse) = self.across(host);
+                let mut add = |spec: &LinkSpec| {
+                    links.push(spec.clone());
+                    links.len() as u32 - 1
+                };
                 let mut forward: Vec<u32> = host.access.iter().map(&mut add).collect();
                 forward.extend(across);
                 forward.extend(host.tail.as_ref().map(&mut add));
@@ -146,7 +150,9 @@ impl Shape {
                 if reverse.is_empty() {
                     reverse.push(add(&delay(1.0)));
                 }
-                host.flow(&forward, &reverse)
+                let rates = forward.iter().filter(|link| has_rate(&links[**link as usize]));
+                let has_room = rates.count() <= MAX_HOPS;
+                host.flow(&forward, &reverse, has_room)
             })
             .collect();
         let recorded: Vec<usize> = (0..self.core.len()).filter(|link| self.core[*link].1).collect();
@@ -169,8 +175,9 @@ impl Shape {
 }
 
 impl Host {
-    fn flow(&self, forward: &[u32], reverse: &[u32]) -> FlowPlan {
-        let flow = match self.controller {
+    /// `has_room`: packets have room for the telemetry of this path.
+    fn flow(&self, forward: &[u32], reverse: &[u32], has_room: bool) -> FlowPlan {
+        let flow = match self.controller.filter(|name| has_room || *name != "hpcc") {
             Some(name) => flow(name, forward, reverse),
             None => window(self.packets, forward, reverse),
         };

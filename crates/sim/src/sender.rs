@@ -44,7 +44,9 @@ impl Sender {
     ) -> Self {
         let host = |min_rto_ns, clock_ps| {
             let (rtt, cap) = (RttEstimator::new(min_rto_ns), kind.cap_bytes_per_s);
-            Host::new(controller, path, rtt, cap, kind.wants_send_events, clock_ps)
+            let mut host = Host::new(controller, path, rtt, cap, kind.wants_send_events, clock_ps);
+            host.telemetry = kind.wants_telemetry.then(Box::default);
+            host
         };
         let end = match kind.stack {
             Stack::Tcp(options) => {
@@ -152,6 +154,13 @@ impl Sender {
         match &self.end {
             End::Tcp(sender) => &sender.host,
             End::Datagram(sender) => &sender.host,
+        }
+    }
+
+    pub(crate) fn host_mut(&mut self) -> &mut Host {
+        match &mut self.end {
+            End::Tcp(sender) => &mut sender.host,
+            End::Datagram(sender) => &mut sender.host,
         }
     }
 

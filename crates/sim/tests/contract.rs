@@ -194,7 +194,7 @@ fn what_a_host_cannot_give_is_refused_by_name() {
     assert!(matches!(error, PlanError::Needs { .. }));
     assert_eq!(
         error.to_string(),
-        "controller `test` of flow `flow` needs int, one-way-delay, which the tcp endpoint does not provide"
+        "controller `test` of flow `flow` needs one-way-delay, which the tcp endpoint does not provide"
     );
 }
 

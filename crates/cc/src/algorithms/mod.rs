@@ -19,6 +19,7 @@ mod delay_threshold;
 mod exp_penalty;
 mod fast;
 mod fast_at;
+mod hpcc;
 mod hstcp;
 mod htcp;
 mod illinois;
@@ -78,6 +79,7 @@ pub(crate) static ALL: &[&Spec] = &[
     &vivace::SPEC,
     // Data centre: microseconds of delay, marks, telemetry.
     &dctcp::SPEC,
+    &hpcc::SPEC,
     &prague::SPEC,
     &swift::SPEC,
     &timely::SPEC,

@@ -153,6 +153,23 @@ impl Drive {
                 let sample = plausible_ack(&self.path, &mut self.totals, bytes);
                 self.controller.on_ack(&Ack { sample, hops: &[hop, hop] });
             }
+            9 => {
+                // As many links as it comes, each as a link would speak.
+                let count = bytes.below(8) as u64;
+                let sample = plausible_ack(&self.path, &mut self.totals, bytes);
+                let age_ns = bytes.duration_ns();
+                let load = u64::from(bytes.byte());
+                let delivered_bytes = self.totals.delivered_bytes;
+                let hop = |hop_id: u64| IntHop {
+                    hop_id,
+                    queue_bytes: load * hop_id * 100,
+                    tx_bytes: delivered_bytes.saturating_mul(1 + hop_id),
+                    timestamp_ns: now_ns.saturating_sub(age_ns),
+                    link_bytes_per_s: 1_250_000 << hop_id,
+                };
+                let hops: Vec<IntHop> = (0..count).map(hop).collect();
+                self.controller.on_ack(&Ack { sample, hops: &hops });
+            }
             _ => {
                 let sample = plausible_ack(&self.path, &mut self.totals, bytes);
                 self.controller.on_ack(&Ack { sample, hops: &[] });

@@ -170,6 +170,9 @@ impl TcpSender {
         if self.recovery.as_ref().is_some_and(|r| !r.timeout) {
             sample.sample.flags |= AckSample::IN_RECOVERY;
         }
+        if let Some(telemetry) = &mut self.host.telemetry {
+            telemetry.on_ack(ack.trigger, packet, self.board.una());
+        }
         let nothing_left = self.board.una() == self.board.next();
         self.host.on_ack(&mut sample, self.board.in_flight(), nothing_left);
         self.update_prr(u64::from(delivered.packets), delivered.cumulative && lost.packets == 0);
