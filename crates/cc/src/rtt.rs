@@ -42,6 +42,14 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
+    /// Takes in an ACK of several packets: its oldest packet's RTT, and its newest's, the only one that the receiver did not hold
+    /// back, for the smallest.
+    #[inline]
+    pub fn on_ack(&mut self, oldest_ns: u64, newest_ns: u64) {
+        self.on_sample(oldest_ns);
+        self.min_rtt_ns = self.min_rtt_ns.min(newest_ns.max(1));
+    }
+
     /// Doubles the RTO: the timer has expired (rule 5.5).
     pub fn on_timeout(&mut self) {
         self.backoff = (self.backoff + 1).min(16);
@@ -94,6 +102,14 @@ mod tests {
         rtt.on_sample(100 * MS);
         assert_eq!(rtt.rttvar_ns(), 37_500_000);
         assert_eq!(rtt.rto_ns(), 250 * MS); // 100 + 4 * 37.5
+    }
+
+    #[test]
+    fn a_delayed_ack_counts_but_for_the_smallest() {
+        let mut rtt = RttEstimator::new(0);
+        rtt.on_ack(180 * MS, 140 * MS);
+        rtt.on_ack(100 * MS, 90 * MS);
+        assert_eq!((rtt.srtt_ns(), rtt.min_rtt_ns()), (170 * MS, 90 * MS));
     }
 
     #[test]

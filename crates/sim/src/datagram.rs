@@ -188,6 +188,7 @@ impl DatagramSender {
             newest: Some(stamp),
             marks_seen: packet.marks_seen(),
             flags: AckSample::CUMULATIVE | if limited { AckSample::CWND_LIMITED } else { 0 },
+            oldest_sent_ns: None,
         };
         let mut ack = Ack::default();
         self.host.sample(now, &facts, &mut ack);

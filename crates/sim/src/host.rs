@@ -4,7 +4,7 @@
 use paceline_cc::event::{Ack, Loss, PathInfo, Resume, Sent, Timeout, Undo};
 use paceline_cc::rtt::RttEstimator;
 use paceline_cc::sampler::{RateSampler, SendStamp};
-use paceline_cc::{Control, Controller};
+use paceline_cc::{AckSample, Control, Controller};
 use paceline_net::{PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 
 use crate::events::NEVER;
@@ -31,6 +31,8 @@ pub(crate) struct AckFacts {
     pub(crate) prior_in_flight: u64,
     /// Stamp of the newest packet known to have arrived.
     pub(crate) newest: Option<SendStamp>,
+    /// When the oldest packet newly acknowledged was sent, ns, if it is known and not ambiguous (Karn).
+    pub(crate) oldest_sent_ns: Option<u64>,
     /// [`Packet::marks_seen`] of the ACK.
     pub(crate) marks_seen: u16,
     pub(crate) flags: u32,
@@ -136,7 +138,7 @@ impl Host {
 
     /// `packets` in the controller's bytes.
     #[inline]
-    fn bytes_of(&self, packets: u64) -> u64 {
+    pub(crate) fn bytes_of(&self, packets: u64) -> u64 {
         packets * u64::from(self.packet_bytes)
     }
 
@@ -266,15 +268,23 @@ impl Host {
         self.reread();
     }
 
-    /// Writes the RTT and the rate sample of an ACK into `ack`, before losses are looked for.
+    /// Writes the RTT and the rate sample of an ACK into `ack`, before losses are looked for. Returns the RTT that the estimate
+    /// takes in, ns, or 0: that of the oldest packet newly acknowledged, as a timestamp measures it (RFC 7323 §4.3), so that a
+    /// timeout allows for a delayed ACK. The controller is shown the newest packet's, which is the path's.
     ///
     /// In place: to return it would be to copy it, right after it was written piece by piece.
     #[inline]
-    pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts, ack: &mut Ack<'_>) {
+    pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts, ack: &mut Ack<'_>) -> u64 {
         let rtt_ns = facts.newest.as_ref().map_or(0, |stamp| self.clock_ns(now) - stamp.sent_ns);
         let now_ns = self.tell_ns(now);
+        let longest_ns = match facts.oldest_sent_ns {
+            Some(sent_ns) if facts.flags & AckSample::RETRANSMIT == 0 => {
+                self.clock_ns(now) - sent_ns
+            }
+            _ => rtt_ns,
+        };
         if rtt_ns > 0 {
-            self.rtt.on_sample(rtt_ns);
+            self.rtt.on_ack(longest_ns, rtt_ns);
         }
         let acked_bytes = self.bytes_of(u64::from(facts.acked_packets));
         let sample = &mut ack.sample;
@@ -296,6 +306,7 @@ impl Host {
             }
             None => self.sampler.on_unsampled_ack(now_ns, facts.acked_packets, sample),
         }
+        longest_ns
     }
 
     /// The marks that an ACK newly reports: no more than it acknowledges packets, the rest with the next. An ACK that was overtaken

@@ -1,6 +1,6 @@
 //! A packet on the way: 24 bytes, and with its arrival time 32.
 
-use paceline_net::Picos;
+use paceline_net::{PS_PER_NS, Picos};
 
 /// What the simulator carries of a packet. Sequence numbers count packets and are the low 32 bits of the endpoint's own
 /// 64-bit numbers (see [`expand`]).
@@ -14,7 +14,8 @@ pub(crate) struct Packet {
     flow_and_seq: u64,
     /// Data: when it was sent, ps. ACK: what is expected next; above it the start of the block.
     body: u64,
-    /// ACK: the end of the block. Above it the size on the wire in bytes (16 bits), the hop (8), the flags (8).
+    /// Data: the sender's smoothed RTT in units of 1024 ns, as its timestamps let a receiver work it out. ACK: the end of the block.
+    /// Above it the size on the wire in bytes (16 bits), the hop (8), the flags (8).
     tail: u64,
 }
 
@@ -22,6 +23,7 @@ const FLOW_BITS: u32 = 20;
 const BYTES_SHIFT: u32 = 32;
 const HOP_SHIFT: u32 = 48;
 const FLAGS_SHIFT: u32 = 56;
+const SRTT_SHIFT: u32 = 10;
 
 impl Packet {
     /// Travels the reverse path.
@@ -59,6 +61,18 @@ impl Packet {
             tail: block.1 & u64::from(u32::MAX) | u64::from(self.bytes()) << BYTES_SHIFT | flags,
             ..*self
         }
+    }
+
+    /// The same data packet of a sender whose smoothed RTT is `srtt_ns`; capped at 73 minutes.
+    #[inline(always)]
+    pub(crate) fn of_path(self, srtt_ns: u64) -> Self {
+        Self { tail: self.tail | (srtt_ns >> SRTT_SHIFT).min(u64::from(u32::MAX)), ..self }
+    }
+
+    /// Data: the sender's smoothed RTT, ps; 0 = unknown.
+    #[inline]
+    pub(crate) fn srtt(&self) -> Picos {
+        (u64::from(self.tail as u32) << SRTT_SHIFT) * PS_PER_NS
     }
 
     /// The same ACK with its own size on the wire, and the number of marked packets that the receiver has seen.
@@ -195,7 +209,10 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_each_other() {
-        let data = Packet::data(0xf_ffff, u64::MAX, 1500, Packet::SYN, Picos::MAX).as_copy(0x1f);
+        let data = Packet::data(0xf_ffff, u64::MAX, 1500, Packet::SYN, Picos::MAX)
+            .as_copy(0x1f)
+            .of_path(u64::MAX);
+        assert_eq!(data.srtt(), u64::from(u32::MAX) * 1_024_000);
         assert_eq!(
             (data.flow(), data.seq(), data.bytes(), data.hop()),
             (0xf_ffff, u32::MAX, 1500, 0)

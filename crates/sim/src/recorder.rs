@@ -233,7 +233,7 @@ impl FlowSeries {
         own.copy_from_slice(&[
             bps(delivered_bytes - self.delivered_bytes, interval),
             bps(host.counters.bytes - self.sent_bytes, interval),
-            host.control.cwnd_bytes as f64,
+            sender.cwnd_bytes() as f64,
             in_flight as f64 * packet_bytes,
             host.counters.packets as f64,
             host.pacing_bytes_per_s().map_or(f64::NAN, |rate| rate as f64 * 8.0),

@@ -149,6 +149,14 @@ impl Sender {
         }
     }
 
+    /// The window in force, bytes.
+    pub(crate) fn cwnd_bytes(&self) -> u64 {
+        match &self.end {
+            End::Tcp(sender) => sender.cwnd_bytes(),
+            End::Datagram(sender) => sender.host.control.cwnd_bytes,
+        }
+    }
+
     #[inline]
     pub(crate) fn host(&self) -> &Host {
         match &self.end {

@@ -175,3 +175,22 @@ fn the_series_count_every_packet_sent() {
     // 20 packets of 12,000 bits in 10 ms.
     assert_eq!(column("send_bps")[first + 1..first + 3], [0.0, 24e6]);
 }
+
+/// PRR lets the window down with what is in flight (RFC 9937: cwnd = pipe + SndCnt).
+#[test]
+fn the_window_on_record_is_never_less_than_what_is_in_flight() {
+    let mut plan = plan(
+        vec![bottleneck(20e6, 20.0, 33), delay(20.0)],
+        vec![flow("reno", &[0], &[1])],
+        20.0,
+        0.0,
+    );
+    plan.sample_ps = MS;
+    let outcome = run_checked(plan);
+    let column = |name| outcome.flows[0].series.column(name).expect("a column").values;
+    let (cwnd, in_flight) = (column("cwnd_bytes"), column("in_flight_bytes"));
+    assert!(outcome.flows[0].lost_packets > 0);
+    for (row, (cwnd, in_flight)) in cwnd.iter().zip(in_flight).enumerate() {
+        assert!(cwnd >= in_flight, "sample {row}: {cwnd} bytes, {in_flight} in flight");
+    }
+}

@@ -253,7 +253,10 @@ impl Bbr1 {
     fn update_min_rtt(&mut self, ack: &AckSample) -> bool {
         let age_ns = ack.now_ns.saturating_sub(self.min_rtt_stamp_ns);
         let expired = age_ns > self.options.min_rtt_window_ns;
-        let lower = self.min_rtt_ns.is_none_or(|min_rtt_ns| ack.rtt_ns <= min_rtt_ns);
+        let lower = self.min_rtt_ns.is_none_or(|min_rtt_ns| {
+            let renews = self.options.equal_rtt_postpones && ack.rtt_ns == min_rtt_ns;
+            ack.rtt_ns < min_rtt_ns || renews
+        });
         if ack.rtt_ns > 0 && (lower || expired) {
             self.min_rtt_ns = Some(ack.rtt_ns);
             self.min_rtt_stamp_ns = ack.now_ns;

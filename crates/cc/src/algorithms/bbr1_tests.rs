@@ -250,6 +250,16 @@ fn probe_rtt() {
     assert!(run.now_ns > seen_ns + 20_000 * MS);
 }
 
+/// A path without a queue shows the same RTT again and again. That postpones ProbeRTT in the draft, not in Linux since 5.11.
+#[test]
+fn an_equal_rtt_postpones_probe_rtt_in_the_draft() {
+    for (profile, state) in [(None, PROBE_BW), (Some("linux"), PROBE_RTT)] {
+        let mut run = in_probe_bw(profile, &[], 0);
+        (0..11).for_each(|_| run.ack(999 * MS));
+        assert_eq!(run.state(), state, "{profile:?}");
+    }
+}
+
 #[test]
 fn probe_rtt_lasts_at_least_a_round() {
     let mut run = in_probe_bw(None, &[("probe_rtt_duration", 0.0)], 0);

@@ -58,8 +58,8 @@ pub(crate) static SPEC: Spec = Spec {
     ],
     profiles: &[Profile {
         name: "linux",
-        source: "Linux 6.1 tcp_vegas: Diff over baseRTT and rounded down, slow start in every round",
-        values: &[("variant", 1.0)],
+        source: "Linux 6.1 tcp_vegas: Diff over baseRTT and rounded down, slow start in every round; a first window that an application's greeting has opened by one",
+        values: &[("variant", 1.0), ("initial_window", 11.0)],
     }],
     fields: &[
         SSTHRESH,

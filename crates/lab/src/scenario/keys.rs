@@ -728,7 +728,7 @@ static TCP: Table = Table {
             Kind::TimeOrFalse { min: PS_PER_US, max: 500 * PS_PER_MS },
             Default("false"),
             "Acknowledge every second packet, and a single one after this time (RFC 5681 allows 500 ms); `false`: every \
-             packet.",
+             packet. As on Linux, every packet also while the offered window grows, which is most of slow start.",
         ),
         key(
             "min_rto",

@@ -29,6 +29,67 @@ struct DelayedAck {
     /// When to acknowledge it at the latest; [`NEVER`] if there is none.
     deadline: Picos,
     segment: Packet,
+    window: ReceiveWindow,
+}
+
+/// How Linux lets the window it offers grow (`tcp_grow_window`, dynamic right-sizing), in packets. It keeps ahead of the sender, so
+/// that it limits nothing; but while it grows every segment is acknowledged at once, which is all of slow start.
+#[derive(Debug)]
+struct ReceiveWindow {
+    offered: u64,
+    /// What the buffer has room for.
+    room: u64,
+    /// Most that was read in a round trip.
+    most_read: u64,
+    /// The round trip under way: when it began, and what was expected next then.
+    round_start: Picos,
+    round_next: u64,
+}
+
+impl ReceiveWindow {
+    /// The default `tcp_rmem` of 128 KiB, half of which is window, full packets of 1460 bytes.
+    const FIRST: u64 = 44;
+    /// What a sender is thought to send in its first round trip.
+    const FIRST_READ: u64 = 10;
+    /// By as much the window grows with every packet.
+    const STEP: u64 = 2;
+    /// Room beyond twice what was read.
+    const SPARE: u64 = 16;
+
+    fn new() -> Self {
+        Self {
+            offered: Self::FIRST,
+            room: Self::FIRST,
+            most_read: Self::FIRST_READ,
+            round_start: 0,
+            round_next: 0,
+        }
+    }
+
+    /// A new segment has come, `next` is expected now and the round trip takes `rtt`. Whether the window grows.
+    #[inline]
+    fn on_segment(&mut self, now: Picos, next: u64, rtt: Picos) -> bool {
+        if rtt > 0 && now - self.round_start >= rtt {
+            self.finish_round(next - self.round_next);
+            (self.round_start, self.round_next) = (now, next);
+        }
+        let grows = self.offered < self.room;
+        if grows {
+            self.offered = self.room.min(self.offered + Self::STEP);
+        }
+        grows
+    }
+
+    /// Room for what the next round trip brings, if the growth from the last to this one goes on.
+    #[inline]
+    fn finish_round(&mut self, read: u64) {
+        if read > self.most_read {
+            let window = 2 * read + Self::SPARE;
+            let window = window + 2 * window * (read - self.most_read) / self.most_read;
+            self.room = self.room.max(window);
+            self.most_read = read;
+        }
+    }
 }
 
 /// Whether an arrival was news.
@@ -43,7 +104,12 @@ impl TcpReceiver {
     /// Acknowledges every second segment, and a single one after `delayed_ack_ps`; every segment if that is `None`.
     pub(crate) fn new(delayed_ack_ps: Option<Picos>) -> Self {
         let delayed = delayed_ack_ps.map(|delay_ps| {
-            Box::new(DelayedAck { delay_ps, deadline: NEVER, segment: Packet::default() })
+            Box::new(DelayedAck {
+                delay_ps,
+                deadline: NEVER,
+                segment: Packet::default(),
+                window: ReceiveWindow::new(),
+            })
         });
         Self { next: 0, ranges: None, delayed }
     }
@@ -56,6 +122,8 @@ impl TcpReceiver {
         let had_gap = self.ranges.is_some();
         let (arrived, block) = self.insert(seq);
         if let Some(delayed) = &mut self.delayed
+            && arrived != Arrived::Duplicate
+            && !delayed.window.on_segment(now, self.next, packet.srtt())
             && arrived == Arrived::InOrder
             && !had_gap
             && self.next > QUICK_ACKS
@@ -167,6 +235,27 @@ mod tests {
         assert_eq!(receiver.on_timer(47).unwrap().acknowledged().0, 19);
         assert_eq!(receiver.deadline(), NEVER);
         assert!(receiver.on_data(50, &data(20)).1.is_some(), "out of order: at once");
+    }
+
+    /// Rounds of 10, 20, 40 and 80 packets, and of 80 from then on.
+    #[test]
+    fn acknowledges_every_segment_while_the_window_grows() {
+        let mut receiver = TcpReceiver::new(Some(1 << 40));
+        let (mut seq, mut delayed) = (0, Vec::new());
+        for (round, packets) in [10, 20, 40, 80, 80, 80, 80].into_iter().enumerate() {
+            let mut late = 0;
+            for packet in 0..packets {
+                let now = 100_000_000 * (round as Picos + 1) + packet;
+                let ack = receiver.on_data(now, &data(seq).of_path(99_000)).1;
+                late += u64::from(ack.is_none());
+                seq += 1;
+            }
+            delayed.push(late);
+        }
+        // The third round begins with room for the twenty of the second, (2 x 20 + 16) (1 + 2); the fifth with room for
+        // (2 x 80 + 16) (1 + 2) = 528. From 44 two by two the window is there after 242 packets more than the first thirty.
+        assert_eq!(delayed, [0, 7, 0, 0, 0, 19, 40]);
+        assert_eq!(receiver.delayed.unwrap().window.offered, 528);
     }
 
     proptest! {

@@ -108,6 +108,8 @@ pub(crate) struct Delivered {
     pub(crate) packets: u32,
     /// Whether the cumulative acknowledgement moved.
     pub(crate) cumulative: bool,
+    /// When the oldest segment among them was sent that was sent but once, ns.
+    pub(crate) oldest_sent_ns: Option<u64>,
     /// The stamp of the newest transmission known to have arrived, by this ACK.
     pub(crate) newest: Option<SendStamp>,
     /// Its place among all transmissions.
@@ -146,6 +148,9 @@ impl Arrivals {
         }
         if later(order, self.newest_order) {
             self.newest_order = order;
+        }
+        if delivered.oldest_sent_ns.is_none() && copies == 1 {
+            delivered.oldest_sent_ns = Some(segment.stamp.sent_ns);
         }
         if delivered.newest.is_none() || later(order, delivered.newest_order) {
             delivered.newest = Some(segment.stamp);

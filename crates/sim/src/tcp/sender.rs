@@ -114,6 +114,16 @@ impl TcpSender {
         self.board.in_flight()
     }
 
+    /// The window in force, bytes: the controller's, or what proportional rate reduction makes of it.
+    pub(crate) fn cwnd_bytes(&self) -> u64 {
+        match self.recovery.as_deref() {
+            Some(Recovery { timeout: false, prr, .. }) if self.prr && !self.host.is_paced() => {
+                self.host.bytes_of(self.board.in_flight() + prr.send_count)
+            }
+            _ => self.host.control.cwnd_bytes,
+        }
+    }
+
     #[inline]
     pub(crate) fn prefetch_segments(&self, ack: &Packet) {
         self.board.prefetch(ack.seq());
@@ -148,6 +158,7 @@ impl TcpSender {
             acked_packets: delivered.packets,
             prior_in_flight,
             newest: delivered.newest,
+            oldest_sent_ns: delivered.oldest_sent_ns,
             marks_seen: packet.marks_seen(),
             ..AckFacts::default()
         };
@@ -156,8 +167,8 @@ impl TcpSender {
             | flag(delivered.cumulative, AckSample::CUMULATIVE)
             | flag(una < self.limited_until, AckSample::CWND_LIMITED);
         let mut sample = Ack::default();
-        self.host.sample(now, &facts, &mut sample);
-        meter.on_rtt(now, sample.rtt_ns);
+        let rtt_ns = self.host.sample(now, &facts, &mut sample);
+        meter.on_rtt(now, rtt_ns);
 
         let lost = self.board.detect_losses();
         if lost.packets > 0 {
@@ -358,7 +369,7 @@ impl TcpSender {
         if let RetransmissionTimer::Off = self.timer {
             self.timer = RetransmissionTimer::Since(now);
         }
-        packet.as_copy(copies)
+        packet.as_copy(copies).of_path(self.host.rtt.srtt_ns())
     }
 
     /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without an ACK.

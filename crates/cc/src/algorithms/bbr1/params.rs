@@ -33,6 +33,11 @@ pub(crate) static SPEC: Spec = Spec {
             (0.1, 1000.0),
             "window of the minimum RTT, RTprop; ProbeRTT begins when it has not been seen again",
         ),
+        Param::flag(
+            "equal_rtt_postpones",
+            true,
+            "an RTT as short as RTprop postpones ProbeRTT; otherwise only a shorter one does",
+        ),
         Param::duration("probe_rtt_duration", 0.2, (0.0, 10.0), "shortest stay in ProbeRTT"),
         Param::integer(
             "probe_rtt_packets",
@@ -63,11 +68,12 @@ pub(crate) static SPEC: Spec = Spec {
     profiles: &[
         Profile {
             name: "linux",
-            source: "Linux 6.x tcp_bbr: gain 739/256, pacing margin, bursts, ACK aggregation",
+            source: "Linux 6.x tcp_bbr: gain 739/256, pacing margin, bursts, ACK aggregation, ProbeRTT unless a shorter RTT comes",
             values: &[
                 ("startup_gain", 739.0 / 256.0),
                 ("pacing_margin", 0.01),
                 ("sizes", 1.0),
+                ("equal_rtt_postpones", 0.0),
                 ("aggregation", 1.0),
             ],
         },
@@ -107,6 +113,7 @@ pub(super) struct Options {
     pub(super) cwnd_gain: f64,
     pub(super) bandwidth_rounds: u64,
     pub(super) min_rtt_window_ns: u64,
+    pub(super) equal_rtt_postpones: bool,
     pub(super) probe_rtt_duration_ns: u64,
     pub(super) probe_rtt_packets: f64,
     pub(super) pacing_margin: f64,
@@ -121,6 +128,7 @@ impl Options {
             cwnd_gain: params.get("cwnd_gain"),
             bandwidth_rounds: params.get("bandwidth_rounds") as u64,
             min_rtt_window_ns: params.get_ns("min_rtt_window"),
+            equal_rtt_postpones: params.get_bool("equal_rtt_postpones"),
             probe_rtt_duration_ns: params.get_ns("probe_rtt_duration"),
             probe_rtt_packets: params.get("probe_rtt_packets"),
             pacing_margin: params.get("pacing_margin"),
