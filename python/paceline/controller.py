@@ -85,6 +85,7 @@ FAMILIES = {
     "delay-based": "the queueing delay decides, alone or beside losses",
     "model-based": "an estimate of what the path delivers",
     "rate-based": "a rate that a utility, a cost or a setpoint chooses",
+    "mark-based": "the share of packets that a queue has marked",
     "data-centre": "what clocks or switches of a data centre tell",
     "contest": "the senders of the CS 244 contest",
 }

@@ -248,6 +248,8 @@ pub enum Family {
     ModelBased,
     /// A rate that a utility, a cost or a setpoint chooses.
     RateBased,
+    /// The share of packets that a queue has marked.
+    MarkBased,
     /// What clocks or switches of a data centre tell.
     DataCentre,
     /// The senders of the CS 244 contest.
@@ -264,6 +266,7 @@ impl Family {
             Self::DelayBased => "delay-based",
             Self::ModelBased => "model-based",
             Self::RateBased => "rate-based",
+            Self::MarkBased => "mark-based",
             Self::DataCentre => "data-centre",
             Self::Contest => "contest",
             Self::Guest => "guest",

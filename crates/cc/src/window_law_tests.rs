@@ -1,6 +1,6 @@
 use super::*;
 use crate::driver::{Driver, MS, PACKET, near};
-use crate::registry::Spec;
+use crate::registry::{Family, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START, SSTHRESH};
 
 /// Reno as a law: what is tested is what is common to all.
@@ -23,7 +23,7 @@ impl WindowLaw for Halving {
 static HALVING: Spec = Spec {
     name: "halving",
     title: "",
-    family: crate::registry::Family::LossBased,
+    family: Family::LossBased,
     source: "",
     about: "",
     needs: crate::Needs::NONE,

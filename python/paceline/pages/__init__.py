@@ -20,8 +20,8 @@ from paceline.summary import ABSENT
 
 _HERE = Path(__file__).parent
 _STANDARD = _HERE / "standard-link.toml"
-#: Links for families whose constants suit no wide-area path.
-_LINKS = {"data-centre": _HERE / "data-centre-link.toml"}
+#: Links for families whose constants suit no wide-area path, or that need marks.
+_LINKS = {"data-centre": _HERE / "data-centre-link.toml", "mark-based": _HERE / "marking-link.toml"}
 
 _INDEX = """# Controllers
 
@@ -109,7 +109,7 @@ def _index(measured: Sequence[Measured]) -> str:
         if not members:
             continue
         link = members[0].link
-        on = "" if link == _STANDARD else f" On the [data-centre link]({link.name})."
+        on = "" if link == _STANDARD else f" On the [{link.stem.replace('-link', ' link')}]({link.name})."
         parts.append(f"## {_title(family)}\n\n{_sentence(meaning)}{on}\n")
         rows = [
             (f"[{each.spec.name}]({each.spec.name}.md)", each.spec.title, _needs(each.spec), *each.numbers().values())

@@ -4,13 +4,13 @@
 use super::{MAX_WINDOW_PACKETS, packet_size, window_bytes};
 use crate::controller::{Control, Controller, Needs};
 use crate::event::{Ack, AckSample, Loss, PathInfo, Timeout};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "aimd",
     title: "Additive increase per ACK, multiplicative decrease per timeout",
-    family: crate::registry::Family::Contest,
+    family: Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), part B",
     about: include_str!("about/aimd.md"),
     needs: Needs::NONE,

@@ -7,7 +7,7 @@ use super::{pacing_rate, packet_size};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, AckSample, Loss, PathInfo, Timeout};
 use crate::filters::WindowedMax;
-use crate::registry::{Param, Params, Spec};
+use crate::registry::{Family, Param, Params, Spec};
 use crate::round::RoundCounter;
 
 /// Most coefficients of either kind.
@@ -29,7 +29,7 @@ const MIN_VARIANCE: f64 = 1e-6;
 pub(crate) static SPEC: Spec = Spec {
     name: "arx",
     title: "Predictive pacing with a learnt linear model of the RTT",
-    family: crate::registry::Family::RateBased,
+    family: Family::RateBased,
     source: "Fridovich-Keil et al., A model predictive control approach to flow pacing for TCP (Allerton 2017)",
     about: include_str!("about/arx.md"),
     needs: Needs::PACING.and(Needs::RATE_SAMPLE),

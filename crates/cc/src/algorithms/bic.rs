@@ -3,7 +3,7 @@
 
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::window_law::{self, Signal, WindowLaw};
 
@@ -11,7 +11,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "bic",
     title: "BIC: a binary search for the window",
-    family: crate::registry::Family::LossBased,
+    family: Family::LossBased,
     source: "Xu, Harfoush and Rhee, Binary increase congestion control for fast long-distance networks (INFOCOM 2004)",
     about: include_str!("about/bic.md"),
     needs: Needs::NONE,

@@ -7,7 +7,7 @@ use super::{MAX_WINDOW_PACKETS, pacing_rate, packet_size, window_bytes};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, AckSample, Loss, PathInfo, Timeout};
 use crate::filters::{WindowedMax, WindowedMin};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::round::RoundCounter;
 
 /// §2.1: how long the smallest RTT is remembered, ns.
@@ -27,7 +27,7 @@ const CANDIDATES: usize = 64;
 pub(crate) static SPEC: Spec = Spec {
     name: "copa",
     title: "Copa: the rate that a queueing delay calls for",
-    family: crate::registry::Family::DelayBased,
+    family: Family::DelayBased,
     source: "Arun and Balakrishnan, Copa: practical delay-based congestion control for the Internet (NSDI 2018)",
     about: include_str!("about/copa.md"),
     needs: Needs::PACING,

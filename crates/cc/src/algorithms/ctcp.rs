@@ -5,7 +5,7 @@
 
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo, Resume};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START};
 use crate::round::RoundCounter;
 use crate::window_law::{self, Signal, WindowLaw};
@@ -21,7 +21,7 @@ const GAMMA_LOW: f64 = 5.0;
 pub(crate) static SPEC: Spec = Spec {
     name: "ctcp",
     title: "Compound TCP: Reno and a window that grows while there is no queue",
-    family: crate::registry::Family::DelayBased,
+    family: Family::DelayBased,
     source: "Tan, Song, Zhang and Sridharan, A compound TCP approach for high-speed and long distance networks (INFOCOM 2006); draft-sridharan-tcpm-ctcp-02",
     about: include_str!("about/ctcp.md"),
     needs: Needs::NONE,

@@ -7,7 +7,7 @@ use super::{MAX_WINDOW_PACKETS, packet_size, window_bytes};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::episode::EpisodeGate;
 use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::reno_window::{
     INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH, WholePackets,
     initial_window,
@@ -18,7 +18,7 @@ use crate::slow_start::{SlowStart, SlowStartKind};
 pub(crate) static SPEC: Spec = Spec {
     name: "cubic",
     title: "CUBIC: growth by the time since the last loss",
-    family: crate::registry::Family::LossBased,
+    family: Family::LossBased,
     source: "RFC 9438; slow start: RFC 9406",
     about: include_str!("about/cubic.md"),
     needs: Needs::NONE,

@@ -4,7 +4,7 @@
 use super::path_model::{self, INITIAL_WINDOW_PACKETS, PathModel, bounded};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, Loss, PathInfo, Timeout};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -12,7 +12,7 @@ const NS_PER_MS: f64 = 1e6;
 pub(crate) static SPEC: Spec = Spec {
     name: "cycle-gain",
     title: "Bandwidth-delay product, paced with BBR's gain cycle",
-    family: crate::registry::Family::Contest,
+    family: Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), sections 4.1.1 and 4.1.4, and its code of 26 April 2017",
     about: include_str!("about/cycle-gain.md"),
     needs: Needs::PACING,

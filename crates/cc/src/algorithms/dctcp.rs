@@ -14,7 +14,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "dctcp",
     title: "DCTCP: reductions in proportion to the marks",
-    family: Family::DataCentre,
+    family: Family::MarkBased,
     source: "RFC 8257; Alizadeh et al., Data Center TCP (SIGCOMM 2010)",
     about: include_str!("about/dctcp.md"),
     needs: Needs::CE_COUNT,

@@ -4,13 +4,13 @@
 use super::{MAX_WINDOW_PACKETS, packet_size, window_bytes};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, AckSample, Loss, PathInfo, Timeout};
-use crate::registry::{Param, Params, Spec};
+use crate::registry::{Family, Param, Params, Spec};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "delay-threshold",
     title: "Additive increase below an RTT threshold, additive decrease above",
-    family: crate::registry::Family::Contest,
+    family: Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), section 3.1, and its released code",
     about: include_str!("about/delay-threshold.md"),
     needs: Needs::NONE,

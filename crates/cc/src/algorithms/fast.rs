@@ -5,7 +5,7 @@
 use super::fast_at::Ladder;
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo, Resume};
-use crate::registry::{Param, Params, Spec};
+use crate::registry::{Family, Param, Params, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, NIST, RenoWindow, SLOW_START};
 use crate::round::RoundCounter;
 use crate::window_law::{self, Signal, WindowLaw};
@@ -31,7 +31,7 @@ pub(super) static FIELDS: &[Field] = &[
 pub(crate) static SPEC: Spec = Spec {
     name: "fast",
     title: "FAST TCP: alpha packets in the queue",
-    family: crate::registry::Family::DelayBased,
+    family: Family::DelayBased,
     source: "Jin, Wei and Low, FAST TCP: motivation, architecture, algorithms, performance (INFOCOM 2004)",
     about: include_str!("about/fast.md"),
     needs: Needs::NONE,

@@ -6,14 +6,14 @@
 use super::fast::{self, FIELDS, GAMMA};
 use crate::controller::{Controller, Needs};
 use crate::event::PathInfo;
-use crate::registry::{Param, Params, Spec};
+use crate::registry::{Family, Param, Params, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, NIST, SLOW_START};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "fast-at",
     title: "FAST TCP with alpha tuned to the rate",
-    family: crate::registry::Family::DelayBased,
+    family: Family::DelayBased,
     source: "Jin, Wei and Low, FAST TCP: motivation, architecture, algorithms, performance (INFOCOM 2004); alpha tuning as in NIST SP 500-282 (2010)",
     about: include_str!("about/fast-at.md"),
     needs: Needs::NONE,

@@ -4,7 +4,7 @@
 use super::{pacing_rate, packet_size, window_bytes};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, IntHop, Loss, PathInfo, Timeout, Undo};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::round::RoundCounter;
 
 /// Hops that a packet has room for (section 4.1).
@@ -14,7 +14,7 @@ const MAX_HOPS: usize = 5;
 pub(crate) static SPEC: Spec = Spec {
     name: "hpcc",
     title: "HPCC: window from in-band telemetry",
-    family: crate::registry::Family::DataCentre,
+    family: Family::DataCentre,
     source: "Li et al., HPCC: High Precision Congestion Control (SIGCOMM 2019), algorithm 1",
     about: include_str!("about/hpcc.md"),
     needs: Needs::INT.and(Needs::PACING),

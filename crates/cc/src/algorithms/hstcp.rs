@@ -3,7 +3,7 @@
 
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::window_law::{self, Signal, WindowLaw};
 
@@ -11,7 +11,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "hstcp",
     title: "HighSpeed TCP: steps that grow with the window (Linux: highspeed)",
-    family: crate::registry::Family::LossBased,
+    family: Family::LossBased,
     source: "RFC 3649",
     about: include_str!("about/hstcp.md"),
     needs: Needs::NONE,

@@ -4,7 +4,7 @@
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo};
 use crate::jiffies;
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::window_law::{self, Signal, WindowLaw};
 
@@ -22,7 +22,7 @@ const SETTLING_ROUNDS: f64 = 3.0;
 pub(crate) static SPEC: Spec = Spec {
     name: "htcp",
     title: "H-TCP: growth by the time since the last loss, reduction by the queue",
-    family: crate::registry::Family::LossBased,
+    family: Family::LossBased,
     source: "Leith and Shorten, H-TCP: TCP for high-speed and long-distance networks (PFLDnet 2004); draft-leith-tcp-htcp-06",
     about: include_str!("about/htcp.md"),
     needs: Needs::NONE,

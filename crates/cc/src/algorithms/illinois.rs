@@ -5,7 +5,7 @@
 
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::round_rtt::RoundRtt;
 use crate::window_law::{self, Signal, WindowLaw};
@@ -14,7 +14,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "illinois",
     title: "Illinois: increase and decrease by queueing delay",
-    family: crate::registry::Family::DelayBased,
+    family: Family::DelayBased,
     source: "Liu, Basar and Srikant, TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed networks (Performance Evaluation 65:6-7, 2008)",
     about: include_str!("about/illinois.md"),
     needs: Needs::NONE,

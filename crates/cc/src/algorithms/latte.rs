@@ -7,7 +7,7 @@
 use super::path_model::{self, INITIAL_WINDOW_PACKETS, PathModel, Settings, bounded};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, Loss, PathInfo, Timeout};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 
 /// Weight of a new sample in the RTT gradient's mean.
 const GRADIENT_WEIGHT: f64 = 0.7;
@@ -20,7 +20,7 @@ const GRADIENT_THRESHOLD: f64 = 0.1;
 pub(crate) static SPEC: Spec = Spec {
     name: "latte",
     title: "Latte: bandwidth-delay product scaled by min RTT / RTT",
-    family: crate::registry::Family::Contest,
+    family: Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), section 4, and its released code",
     about: include_str!("about/latte.md"),
     needs: Needs::PACING,

@@ -4,7 +4,7 @@
 
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo};
-use crate::registry::{Param, Params, Spec};
+use crate::registry::{Family, Param, Params, Spec};
 use crate::reno_window::RenoWindow;
 use crate::window_law::{self, Signal, WindowLaw};
 
@@ -20,7 +20,7 @@ const MIN_WINDOW_PACKETS: f64 = 2.0;
 pub(crate) static SPEC: Spec = Spec {
     name: "ledbat",
     title: "LEDBAT: low extra delay background transport",
-    family: crate::registry::Family::DelayBased,
+    family: Family::DelayBased,
     source: "RFC 6817",
     about: include_str!("about/ledbat.md"),
     needs: Needs::NONE,

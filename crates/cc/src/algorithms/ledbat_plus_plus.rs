@@ -6,7 +6,7 @@
 use super::ledbat::DelayHistory;
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo};
-use crate::registry::{Param, Params, Spec};
+use crate::registry::{Family, Param, Params, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow};
 use crate::window_law::{self, Signal, WindowLaw};
 
@@ -24,7 +24,7 @@ const SLOWDOWN_PACKETS: f64 = 2.0;
 pub(crate) static SPEC: Spec = Spec {
     name: "ledbat++",
     title: "LEDBAT++: background transport with slowdowns",
-    family: crate::registry::Family::DelayBased,
+    family: Family::DelayBased,
     source: "draft-irtf-iccrg-ledbat-plus-plus-06",
     about: include_str!("about/ledbat++.md"),
     needs: Needs::NONE,

@@ -52,7 +52,7 @@ use crate::registry::Spec;
 
 /// Every algorithm, by family, in the order of `paceline controllers`.
 pub(crate) static ALL: &[&Spec] = &[
-    // Loss-based: the window falls at losses; delay has at most a say in by how much.
+    // Loss-based: losses say when the window falls.
     &reno::SPEC,
     &cubic::SPEC,
     &bic::SPEC,
@@ -60,7 +60,7 @@ pub(crate) static ALL: &[&Spec] = &[
     &htcp::SPEC,
     &scalable::SPEC,
     &westwood::SPEC,
-    // Delay-based: the queueing delay moves the window, alone or beside losses.
+    // Delay-based: the queueing delay decides, alone or beside losses.
     &cdg::SPEC,
     &copa::SPEC,
     &ctcp::SPEC,
@@ -72,15 +72,20 @@ pub(crate) static ALL: &[&Spec] = &[
     &vegas::SPEC,
     &veno::SPEC,
     &yeah::SPEC,
-    // Model-based: a model of the path, or of a utility, says how much to send.
+    // Model-based: an estimate of what the path delivers.
     &bbr1::SPEC,
     &bbr3::SPEC,
     &sprout::SPEC,
+    // Rate-based: a rate that a utility, a cost or a setpoint chooses.
     &vivace::SPEC,
-    // Data centre: microseconds of delay, marks, telemetry.
+    &arx::SPEC,
+    &mpc_2020::SPEC,
+    &pid::SPEC,
+    // Mark-based: the share of packets marked.
     &dctcp::SPEC,
-    &hpcc::SPEC,
     &prague::SPEC,
+    // Data centre: what clocks or switches tell.
+    &hpcc::SPEC,
     &swift::SPEC,
     &timely::SPEC,
     // Contest (CS 244, Kumar 2017), from a fixed window to Latte.
@@ -92,8 +97,4 @@ pub(crate) static ALL: &[&Spec] = &[
     &rtt_gradient::SPEC,
     &cycle_gain::SPEC,
     &latte::SPEC,
-    // Rate control: the sending rate as the input of a plant whose output is the RTT.
-    &arx::SPEC,
-    &mpc_2020::SPEC,
-    &pid::SPEC,
 ];

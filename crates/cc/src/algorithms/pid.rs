@@ -1,7 +1,7 @@
 //! PID: the registry entry. The algorithm is integer C, `bpf/algorithms/pid.h`, shared with the kernel.
 
 use crate::controller::{Field, Needs};
-use crate::registry::{Param, Profile, Spec};
+use crate::registry::{Family, Param, Profile, Spec};
 
 crate::native::algorithm!(paceline_cc_pid);
 
@@ -9,7 +9,7 @@ crate::native::algorithm!(paceline_cc_pid);
 pub(crate) static SPEC: Spec = Spec {
     name: "pid",
     title: "PID control of the RTT at a setpoint",
-    family: crate::registry::Family::RateBased,
+    family: Family::RateBased,
     source: "Mareev et al., Efficiency of a PID-based congestion control for high-speed IP-networks (ICAIIT 2018)",
     about: include_str!("about/pid.md"),
     needs: Needs::PACING.and(Needs::RATE_SAMPLE),

@@ -10,7 +10,7 @@ use crate::bounds::clamp;
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::episode::EpisodeGate;
 use crate::event::{Ack, AckSample, Loss, PathInfo, Timeout, Undo};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::round::RoundCounter;
 use crate::slow_start::{SlowStart, SlowStartKind};
 
@@ -18,7 +18,7 @@ use crate::slow_start::{SlowStart, SlowStartKind};
 pub(crate) static SPEC: Spec = Spec {
     name: "prague",
     title: "Prague: the scalable controller of L4S",
-    family: crate::registry::Family::DataCentre,
+    family: Family::MarkBased,
     source: "draft-briscoe-iccrg-prague-congestion-control-04; RFC 9331; L4STeam's Linux tcp_prague 0.7",
     about: include_str!("about/prague.md"),
     needs: Needs::CE_COUNT.and(Needs::ECT1).and(Needs::PACING),

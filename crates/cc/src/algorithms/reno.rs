@@ -1,7 +1,7 @@
 //! Reno: the registry entry. The algorithm is integer C, `bpf/algorithms/reno.h`, shared with the kernel.
 
 use crate::controller::Needs;
-use crate::registry::{Param, Profile, Spec};
+use crate::registry::{Family, Param, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, NIST, SSTHRESH};
 
 crate::native::algorithm!(paceline_cc_reno);
@@ -10,7 +10,7 @@ crate::native::algorithm!(paceline_cc_reno);
 pub(crate) static SPEC: Spec = Spec {
     name: "reno",
     title: "Reno: additive increase, halving at a loss",
-    family: crate::registry::Family::LossBased,
+    family: Family::LossBased,
     source: "RFC 5681, RFC 6582, RFC 3465",
     about: include_str!("about/reno.md"),
     needs: Needs::NONE,

@@ -5,13 +5,13 @@ use super::{MAX_WINDOW_PACKETS, packet_size, window_bytes};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::episode::EpisodeGate;
 use crate::event::{Ack, AckSample, Loss, PathInfo, Timeout};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "rtt-aimd",
     title: "Additive increase below an RTT threshold, halving above",
-    family: crate::registry::Family::Contest,
+    family: Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), section 3.2, and its released code",
     about: include_str!("about/rtt-aimd.md"),
     needs: Needs::NONE,

@@ -4,13 +4,13 @@
 use super::path_model::{self, INITIAL_WINDOW_PACKETS, PathModel, bounded};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, Loss, PathInfo, Timeout};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "rtt-gradient",
     title: "Bandwidth-delay product, cut by the RTT gradient",
-    family: crate::registry::Family::Contest,
+    family: Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), section 4.1.3, and its code of 26 April 2017",
     about: include_str!("about/rtt-gradient.md"),
     needs: Needs::PACING,

@@ -3,7 +3,7 @@
 
 use crate::controller::{Controller, Needs};
 use crate::event::{AckSample, PathInfo};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::window_law::{self, Signal, WindowLaw};
 
@@ -11,7 +11,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "scalable",
     title: "Scalable TCP: a constant step per packet acknowledged",
-    family: crate::registry::Family::LossBased,
+    family: Family::LossBased,
     source: "Kelly, Scalable TCP: improving performance in highspeed wide area networks (CCR 33:2, 2003)",
     about: include_str!("about/scalable.md"),
     needs: Needs::NONE,

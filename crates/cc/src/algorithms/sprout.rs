@@ -9,7 +9,7 @@
 use super::{packet_size, window_bytes};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, Loss, PathInfo, Resume, Timeout};
-use crate::registry::{Param, Params, Spec};
+use crate::registry::{Family, Param, Params, Spec};
 
 mod model;
 
@@ -24,7 +24,7 @@ const MAX_LATE_TICKS: u64 = 2;
 pub(crate) static SPEC: Spec = Spec {
     name: "sprout",
     title: "Sprout: a forecast of deliveries, made at the sender",
-    family: crate::registry::Family::ModelBased,
+    family: Family::ModelBased,
     source: "Winstein, Sivaraman and Balakrishnan, Stochastic forecasts achieve high throughput and low delay over cellular networks (NSDI 2013)",
     about: include_str!("about/sprout.md"),
     needs: Needs::TIMERS,

@@ -4,7 +4,7 @@
 use super::{pacing_rate, packet_size, window_bytes};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, AckSample, Loss, PathInfo, Timeout, Undo};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 
 /// RETX_RESET_THRESHOLD: timeouts in a row after which the window is the smallest.
 const RESET_THRESHOLD: u32 = 5;
@@ -13,7 +13,7 @@ const RESET_THRESHOLD: u32 = 5;
 pub(crate) static SPEC: Spec = Spec {
     name: "swift",
     title: "Swift: AIMD on a delay target",
-    family: crate::registry::Family::DataCentre,
+    family: Family::DataCentre,
     source: "Kumar et al., Swift: delay is simple and effective for congestion control in the datacenter (SIGCOMM 2020), algorithms 1 and 2",
     about: include_str!("about/swift.md"),
     needs: Needs::PACING,

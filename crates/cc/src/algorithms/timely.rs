@@ -4,7 +4,7 @@
 use super::{pacing_rate, packet_size, window_bytes};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, AckSample, Loss, PathInfo, Timeout};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 
 /// Hyperactive increase: this many times delta (N).
 const HAI_FACTOR: f64 = 5.0;
@@ -15,7 +15,7 @@ const LEAST_FACTOR: f64 = 0.5;
 pub(crate) static SPEC: Spec = Spec {
     name: "timely",
     title: "TIMELY: rate from the RTT gradient",
-    family: crate::registry::Family::DataCentre,
+    family: Family::DataCentre,
     source: "Mittal et al., TIMELY: RTT-based congestion control for the datacenter (SIGCOMM 2015), algorithm 1",
     about: include_str!("about/timely.md"),
     needs: Needs::PACING,

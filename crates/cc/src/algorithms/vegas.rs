@@ -6,7 +6,7 @@
 
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo, Resume};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SSTHRESH};
 use crate::round_rtt::RoundRtt;
 use crate::window_law::{self, Signal, WindowLaw};
@@ -15,7 +15,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "vegas",
     title: "Vegas: a few packets queued",
-    family: crate::registry::Family::DelayBased,
+    family: Family::DelayBased,
     source: "Brakmo and Peterson, TCP Vegas: end to end congestion avoidance on a global Internet (IEEE JSAC 13:8, 1995)",
     about: include_str!("about/vegas.md"),
     needs: Needs::NONE,

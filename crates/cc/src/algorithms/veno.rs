@@ -5,7 +5,7 @@
 
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo, Resume};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::round_rtt::RoundRtt;
 use crate::window_law::{self, Signal, WindowLaw};
@@ -14,7 +14,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "veno",
     title: "Veno: Reno that tells random losses from congestion",
-    family: crate::registry::Family::DelayBased,
+    family: Family::DelayBased,
     source: "Fu and Liew, TCP Veno: TCP enhancement for transmission over wireless access networks (IEEE JSAC 21:2, 2003)",
     about: include_str!("about/veno.md"),
     needs: Needs::NONE,

@@ -5,7 +5,7 @@
 use super::{pacing_rate, packet_size, window_bytes};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::event::{Ack, Loss, PathInfo, Sent, Timeout};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 
 mod interval;
 
@@ -26,7 +26,7 @@ const BITS_PER_MBIT: f64 = 1e6;
 pub(crate) static SPEC: Spec = Spec {
     name: "vivace",
     title: "PCC Vivace: the rate along the gradient of a utility",
-    family: crate::registry::Family::RateBased,
+    family: Family::RateBased,
     source: "Dong et al., PCC Vivace: online-learning congestion control (NSDI 2018)",
     about: include_str!("about/vivace.md"),
     needs: Needs::PACING.and(Needs::SEND_EVENTS),

@@ -5,7 +5,7 @@ use crate::bounds::packet_size;
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo};
 use crate::jiffies;
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::window_law::{self, Signal, WindowLaw};
 
@@ -13,7 +13,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "westwood",
     title: "Westwood+: a loss keeps what the path delivers",
-    family: crate::registry::Family::LossBased,
+    family: Family::LossBased,
     source: "Grieco and Mascolo, Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion control (CCR 34:2, 2004)",
     about: include_str!("about/westwood.md"),
     needs: Needs::NONE,

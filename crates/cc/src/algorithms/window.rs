@@ -3,13 +3,13 @@
 use super::{packet_size, window_bytes};
 use crate::controller::{Control, Controller, Needs};
 use crate::event::{Ack, Loss, PathInfo, Timeout};
-use crate::registry::{Param, Params, Spec};
+use crate::registry::{Family, Param, Params, Spec};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "window",
     title: "Fixed window",
-    family: crate::registry::Family::Contest,
+    family: Family::Contest,
     source: "CS 244 congestion-control contest (Kumar 2017), part A",
     about: include_str!("about/window.md"),
     needs: Needs::NONE,

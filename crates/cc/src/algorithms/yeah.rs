@@ -5,7 +5,7 @@
 
 use crate::controller::{Controller, Field, Needs};
 use crate::event::{AckSample, PathInfo, Resume};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, RenoWindow, SLOW_START, SSTHRESH};
 use crate::round_rtt::RoundRtt;
 use crate::window_law::{self, Signal, WindowLaw};
@@ -14,7 +14,7 @@ use crate::window_law::{self, Signal, WindowLaw};
 pub(crate) static SPEC: Spec = Spec {
     name: "yeah",
     title: "YeAH: Scalable while the queue is short, else Reno",
-    family: crate::registry::Family::DelayBased,
+    family: Family::DelayBased,
     source: "Baiocchi, Castellani and Vacirca, YeAH-TCP: yet another highspeed TCP (PFLDnet 2007)",
     about: include_str!("about/yeah.md"),
     needs: Needs::NONE,

@@ -1,13 +1,13 @@
 //! BBR version 1: the parameter table and what is read from it.
 
 use crate::controller::{Field, Needs};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "bbr1",
     title: "BBR version 1: a model of bandwidth and propagation delay",
-    family: crate::registry::Family::ModelBased,
+    family: Family::ModelBased,
     source: "Cardwell et al., BBR: congestion-based congestion control (ACM Queue 14:5, 2016); draft-cardwell-iccrg-bbr-congestion-control-00",
     about: include_str!("../about/bbr1.md"),
     needs: Needs::PACING.and(Needs::RATE_SAMPLE),

@@ -1,13 +1,13 @@
 //! BBR version 3: the parameter table and what is read from it.
 
 use crate::controller::{Field, Needs};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "bbr3",
     title: "BBR version 3: version 1 with bounds from losses and probes",
-    family: crate::registry::Family::ModelBased,
+    family: Family::ModelBased,
     source: "draft-ietf-ccwg-bbr, working group's text of August 2026",
     about: include_str!("../about/bbr3.md"),
     needs: Needs::PACING.and(Needs::RATE_SAMPLE),

@@ -1,14 +1,14 @@
 //! CDG's entry in the registry.
 
 use crate::controller::{Field, Needs};
-use crate::registry::{Param, Profile, Spec};
+use crate::registry::{Family, Param, Profile, Spec};
 use crate::reno_window::{INITIAL_SSTHRESH, INITIAL_WINDOW, SLOW_START, SSTHRESH};
 
 /// The registry entry.
 pub(crate) static SPEC: Spec = Spec {
     name: "cdg",
     title: "CDG: random backoff by the gradient of the RTT",
-    family: crate::registry::Family::DelayBased,
+    family: Family::DelayBased,
     source: "Hayes and Armitage, Revisiting TCP congestion control using delay gradients (IFIP Networking 2011)",
     about: include_str!("../about/cdg.md"),
     needs: Needs::NONE,

@@ -3,7 +3,7 @@
 use super::super::mpc::Law;
 use super::build;
 use crate::controller::{Field, Needs};
-use crate::registry::{Param, Params, Profile, Spec};
+use crate::registry::{Family, Param, Params, Profile, Spec};
 
 /// Rate range of r_min and r_max, bit/s; 0 = derived from what is seen.
 const RATES: (f64, f64) = (0.0, 1e15);
@@ -12,7 +12,7 @@ const RATES: (f64, f64) = (0.0, 1e15);
 pub(crate) static SPEC: Spec = Spec {
     name: "mpc-2020",
     title: "Model predictive control, as printed in 2020",
-    family: crate::registry::Family::RateBased,
+    family: Family::RateBased,
     source: "Lynn, Ghosal and Hanford, Model predictive congestion control for TCP endpoints (arXiv 2002.09825, 2020), eqs 1-8",
     about: include_str!("../about/mpc-2020.md"),
     needs: Needs::PACING.and(Needs::RATE_SAMPLE),
