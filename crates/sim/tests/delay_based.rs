@@ -154,11 +154,10 @@ fn ctcp_is_reno_below_the_activation_window() {
         (flow.throughput_bps, flow.lost_packets, flow.cwnd_bytes.expect("sampled").mean)
     });
     println!("CTCP in a small window: {ctcp:?}, Reno {reno:?}");
-    // Reno halves what is in flight, CTCP its window, which is up to a packet more. Reno also grows by the ACKs out of order that
-    // come before a loss is found, and then often loses two packets in a cycle, not one.
+    // Reno halves what is in flight, CTCP its window, which is up to a packet more.
     assert_near(ctcp.0, reno.0, 0.01);
-    assert_near(ctcp.2, reno.2, 0.03);
-    assert!(ctcp.1 < reno.1 && 2 * ctcp.1 > reno.1);
+    assert_near(ctcp.2, reno.2, 0.02);
+    assert_near(ctcp.1 as f64, reno.1 as f64, 0.05);
 }
 
 /// What CTCP is for: on a long fat path with a loss in 100,000 packets it uses several times what Reno does.
