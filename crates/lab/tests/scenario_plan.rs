@@ -5,7 +5,7 @@ use std::path::Path;
 use paceline_cc::PathInfo;
 use paceline_lab::scenario::Scenario;
 use paceline_net::{Capacity, LossModel, PS_PER_MS, PS_PER_S, PS_PER_US};
-use paceline_sim::{Plan, Stack};
+use paceline_sim::{DatagramOptions, LossNotice, Plan, Stack};
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse(text, "test.toml", Path::new(env!("CARGO_TARGET_TMPDIR")), &[])
@@ -138,6 +138,10 @@ fn stacks_carry_their_options() {
     assert!(options.blocking);
     assert_eq!((options.overhead_ps, options.clock_ps), (60 * PS_PER_US, PS_PER_MS));
     assert_eq!((flow.packets.header_bytes, flow.packets.ack_bytes), (28, 40));
+    assert_eq!(options.tell_losses, LossNotice::Detected);
+    let told = plan_of("stack = { kind = \"datagram\", tell_losses = \"drop\" }").stack;
+    let tell_losses = LossNotice::AtDrop;
+    assert_eq!(told, Stack::Datagram(DatagramOptions { tell_losses, ..Default::default() }));
     assert_eq!(plan_of("stack = \"datagram\"").stack, Stack::Datagram(Default::default()));
     let text = "stack = { kind = \"tcp\", delayed_ack = \"40 ms\", min_rto = \"1 s\", initial_window = \"3 packets\", \
                 handshake = false, prr = false }";

@@ -165,6 +165,14 @@ impl<T> SubAssign<&Queued<T>> for Backlog {
 }
 
 impl LinkSpec {
+    /// Whether it can drop a packet.
+    pub fn may_drop(&self) -> bool {
+        self.buffer != Buffer::default()
+            || self.loss.is_some()
+            || self.queue != QueueSpec::DropTail
+            || matches!(self.capacity, Capacity::Trace { once: true, .. })
+    }
+
     /// Checks the ranges that the types cannot express.
     ///
     /// A link made from a spec that fails still runs: a rate that is not positive never finishes a packet, and a

@@ -1,7 +1,8 @@
 //! The datagram endpoint: every packet is acknowledged, losses are counted, nothing is sent again.
 //!
 //! It is the model of the contest and of the MPC papers. An ACK tells how many packets the receiver has found missing, so
-//! ACKs may be lost or reordered without being mistaken for losses. A packet is in flight until a later one is acknowledged.
+//! ACKs may be lost or reordered without being mistaken for losses. A packet is in flight until a later one is acknowledged,
+//! also if its loss is told before ([`LossNotice::AtDrop`]): a window that dropped packets left at once would never be full.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,7 @@ use crate::events::NEVER;
 use crate::host::{AckFacts, Host};
 use crate::meter::RttMeter;
 use crate::packet::{Packet, expand};
-use crate::plan::DatagramOptions;
+use crate::plan::{DatagramOptions, LossNotice};
 use crate::prefetch::prefetch;
 use crate::transfer::Transfer;
 use paceline_net::ring::SeqRing;
@@ -33,7 +34,7 @@ pub(crate) struct DatagramSender {
     sendings: SeqRing<SendStamp>,
     /// One past the highest packet acknowledged.
     acked_to: u64,
-    /// Packets the receiver has reported missing.
+    /// Packets the receiver has reported missing, where it is asked.
     lost: u64,
     /// A loss episode lasts until this packet is acknowledged.
     episode_until: u64,
@@ -194,15 +195,11 @@ impl DatagramSender {
         self.host.sample(now, &facts, &mut ack);
         meter.on_rtt(now, ack.rtt_ns);
         let lost = expand(self.lost, packet.acknowledged().0);
-        if lost > self.lost {
+        if lost > self.lost && self.options.tell_losses == LossNotice::Detected {
             let newly = (lost - self.lost) as u32;
             self.lost = lost;
-            let starts = seq >= self.episode_until;
-            if starts {
-                self.episode_until = self.sendings.next();
-            }
             let newest = self.sendings.get(seq.wrapping_sub(1)).copied().unwrap_or_default();
-            self.host.on_loss(now, newly, &newest, self.in_flight(), starts);
+            self.tell_loss(now, seq, newly, &newest, self.in_flight());
         }
         if seq < self.episode_until {
             ack.sample.flags |= AckSample::IN_RECOVERY;
@@ -214,6 +211,25 @@ impl DatagramSender {
         self.host.on_ack(&mut ack, self.in_flight(), nothing_left);
         let kept_from = self.acked_to.saturating_sub(self.in_flight() + LATE_ACKS);
         while self.sendings.pop_before(kept_from).is_some() {}
+    }
+
+    /// The first link drops `packet`, which has just been sent.
+    pub(crate) fn on_drop(&mut self, now: Picos, packet: &Packet) {
+        let seq = expand(self.sendings.next(), packet.seq());
+        if self.options.tell_losses == LossNotice::AtDrop
+            && let Some(stamp) = self.sendings.get(seq).copied()
+        {
+            self.tell_loss(now, seq, 1, &stamp, self.in_flight() - 1);
+        }
+    }
+
+    /// Tells the controller of `newly` lost packets, known by what happened to packet `seq`.
+    fn tell_loss(&mut self, now: Picos, seq: u64, newly: u32, newest: &SendStamp, in_flight: u64) {
+        let starts = seq >= self.episode_until;
+        if starts {
+            self.episode_until = self.sendings.next();
+        }
+        self.host.on_loss(now, newly, newest, in_flight, starts);
     }
 
     #[inline(always)]

@@ -20,7 +20,7 @@ use crate::link_meter::LinkMeter;
 use crate::network::{Arrivals, MAX_LANES, NOWHERE, Network};
 use crate::outcome::{EngineStats, Outcome};
 use crate::packet::Packet;
-use crate::plan::{FlowPlan, MAX_IN_FLIGHT, Plan, PlanError, Stack};
+use crate::plan::{DatagramOptions, FlowPlan, LossNotice, MAX_IN_FLIGHT, Plan, PlanError, Stack};
 use crate::recorder::Recorder;
 use crate::route::Routes;
 use crate::series::seconds;
@@ -251,6 +251,7 @@ impl Engine {
             }
             if !self.network.transmit(junction, now, packet) && packet.is_data() {
                 self.flows.dropped[flow] += 1;
+                sender.on_drop(now, &packet);
             }
         }
         if let Some(time) = sender.alarm(now) {
@@ -333,6 +334,10 @@ fn check(plan: &Plan) -> Result<(), PlanError> {
                 },
             });
         }
+        if let Some(link) = unseen_drops(plan, flow) {
+            let (flow, link) = (flow.name.clone(), plan.links[link as usize].name.clone());
+            return Err(PlanError::UnseenDrops { flow, link });
+        }
         let hops = flow.forward.iter().filter(|link| has_rate(&plan.links[**link as usize].spec));
         let hops = hops.count();
         if flow.needs.contains(Needs::INT) && hops > MAX_HOPS {
@@ -343,6 +348,22 @@ fn check(plan: &Plan) -> Result<(), PlanError> {
         }
     }
     Ok(())
+}
+
+/// The first link on the way of `flow` that drops where its sender, which wants to be told at once, does not see it.
+fn unseen_drops(plan: &Plan, flow: &FlowPlan) -> Option<u32> {
+    let Stack::Datagram(DatagramOptions { tell_losses: LossNotice::AtDrop, .. }) = flow.stack
+    else {
+        return None;
+    };
+    let (first, rest) = flow.forward.split_first()?;
+    // A link that is asked for telemetry decides as its transmitter becomes free, as do queues other than drop-tail.
+    let is_asked =
+        |other: &FlowPlan| other.needs.contains(Needs::INT) && other.forward.contains(first);
+    let decides_later = plan.links[*first as usize].spec.queue != QueueSpec::DropTail
+        || plan.flows.iter().any(is_asked);
+    let may_drop = |link: &&u32| plan.links[**link as usize].spec.may_drop();
+    if decides_later { Some(*first) } else { rest.iter().find(may_drop).copied() }
 }
 
 /// Whether a packet and its ACK come round in no time, so that time would stand still.

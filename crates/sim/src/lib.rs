@@ -38,8 +38,8 @@ use paceline_net::Picos;
 
 pub use outcome::{Column, EngineStats, FlowOutcome, LinkOutcome, Outcome, Series, Stats};
 pub use plan::{
-    ControllerFactory, DatagramOptions, FlowPlan, NamedLink, PacketSizes, Plan, PlanError, Stack,
-    TcpOptions,
+    ControllerFactory, DatagramOptions, FlowPlan, LossNotice, NamedLink, PacketSizes, Plan,
+    PlanError, Stack, TcpOptions,
 };
 
 /// Runs `plan` to its end.

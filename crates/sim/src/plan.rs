@@ -140,11 +140,24 @@ pub struct DatagramOptions {
     pub overhead_ps: Picos,
     /// Granularity of the host's timestamps, ps (the contest: 1 ms). 1 = exact.
     pub clock_ps: Picos,
+    /// How the sender learns of a loss.
+    pub tell_losses: LossNotice,
+}
+
+/// How a datagram sender learns of a loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum LossNotice {
+    /// From the ACK of a later packet.
+    #[default]
+    Detected,
+    /// At the instant of the drop, packet by packet, as in the simulations of the MPC papers. No network does so; here the
+    /// first link can, because the sender sits at its entrance.
+    AtDrop,
 }
 
 impl Default for DatagramOptions {
     fn default() -> Self {
-        Self { blocking: false, overhead_ps: 0, clock_ps: 1 }
+        Self { blocking: false, overhead_ps: 0, clock_ps: 1, tell_losses: LossNotice::Detected }
     }
 }
 
@@ -178,6 +191,17 @@ pub enum PlanError {
         missing: String,
         /// The endpoint.
         stack: &'static str,
+    },
+    /// A flow is to be told of losses at the drop, and a link drops where its sender does not see it.
+    #[error(
+        "flow `{flow}` cannot be told of losses at the drop: link `{link}` may drop its packets elsewhere than at the entrance of \
+         the flow's first link; allowed: limits, loss and drop-tail on that, no telemetry of it"
+    )]
+    UnseenDrops {
+        /// The flow.
+        flow: String,
+        /// The first such link of its path.
+        link: String,
     },
     /// Neither capacity nor delay on the way there and back: time would stand still.
     #[error(

@@ -195,11 +195,12 @@ impl Loop {
         }
     }
 
-    /// Puts `packet` on the link of its path that it is to cross.
-    fn transmit(&mut self, now: Picos, packet: Packet) {
+    /// Puts `packet` on the link of its path that it is to cross; false when that drops it at once.
+    fn transmit(&mut self, now: Picos, packet: Packet) -> bool {
         let flow = packet.flow() as usize;
         let link = self.paths[flow][usize::from(packet.is_ack())][usize::from(packet.hop())];
         self.serve(now, link);
+        let mut passes = true;
         match &mut self.links[link as usize] {
             AnyLink::Queue(queue) => {
                 self.ledgers[link as usize].entered += u64::from(packet.bytes());
@@ -207,10 +208,14 @@ impl Loop {
             }
             AnyLink::Formula(model) => match model.transmit(now, packet.bytes()) {
                 Some(arrives) => self.add(arrives, Event::Arrival(link), Some(packet)),
-                None => self.flows.dropped[flow] += u64::from(packet.is_data()),
+                None => {
+                    passes = false;
+                    self.flows.dropped[flow] += u64::from(packet.is_data());
+                }
             },
         }
         self.serve(now, link);
+        passes
     }
 
     /// Lets the queue of `link`, if it has one, decide as often as it is due.
@@ -257,7 +262,13 @@ impl Loop {
 
     fn send(&mut self, now: Picos, flow: usize) {
         while let Some(packet) = self.flows.senders[flow].as_mut().and_then(|s| s.poll_send(now)) {
-            self.transmit(now, packet);
+            let passes = self.transmit(now, packet);
+            if !passes
+                && packet.is_data()
+                && let Some(sender) = &mut self.flows.senders[flow]
+            {
+                sender.on_drop(now, &packet);
+            }
         }
         let Some(sender) = &mut self.flows.senders[flow] else { return };
         sender.note_completion(now);

@@ -1,18 +1,18 @@
 //! Plans by name, each made for one thing that the engine does differently from the reference: links passed through, lanes,
 //! batches, ties within a picosecond, alarms. Most links are not recorded, for a recorded link is never passed through.
 
-use paceline_cc::registry;
+use paceline_cc::{Needs, registry};
 use paceline_net::{
     Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_S, PS_PER_US, Reorder, Trace,
 };
 
 use super::common::*;
-use crate::plan::{DatagramOptions, FlowPlan, PacketSizes, Plan, Stack, TcpOptions};
+use crate::plan::{DatagramOptions, FlowPlan, LossNotice, PacketSizes, Plan, Stack, TcpOptions};
 
 /// A name and the plan it stands for, made anew at every call.
 pub(super) type Case = (&'static str, fn() -> Plan);
 
-pub(super) const CASES: [Case; 33] = [
+pub(super) const CASES: [Case; 34] = [
     ("dumbbell with access links of a rate", dumbbell),
     ("dumbbell whose return link all flows share", dumbbell_with_a_shared_return),
     ("dumbbell without a record", dumbbell_without_a_record),
@@ -41,6 +41,7 @@ pub(super) const CASES: [Case; 33] = [
     ("one bit per second", slow_rates),
     ("ten terabits per second", fast_rates),
     ("hosts that sleep", blocking_hosts),
+    ("losses told at the drop", losses_told_at_the_drop),
     ("every controller over every host", every_controller),
     ("telemetry in a dumbbell, beside flows without", telemetry_in_a_dumbbell),
     ("telemetry over links of every kind", telemetry_of_every_kind),
@@ -454,12 +455,36 @@ fn blocking_hosts() -> Plan {
             blocking: number % 3 != 2,
             overhead_ps: [0, 60 * PS_PER_US, MS][number as usize % 3],
             clock_ps: if number % 2 == 0 { MS } else { 1 },
+            ..DatagramOptions::default()
         };
         let forward: &[u32] = if number % 2 == 0 { &[2, 0] } else { &[3, 0] };
         let cap_bytes_per_s = (number % 4 == 1).then_some(50_000);
         FlowPlan { cap_bytes_per_s, ..datagrams(flow(nth(number), forward, &[1]), options) }
     });
     network(links, &[0], flows.collect(), 3.0)
+}
+
+/// Of every controller two flows at the entrance of a link that also loses at random: one is told at the drop, one by ACKs that
+/// overtake each other. Hosts that react at once, that sleep, that take time.
+fn losses_told_at_the_drop() -> Plan {
+    let lossy = LinkSpec { loss: Some(LossModel::Bernoulli(0.002)), ..bottleneck(60e6, 8.0, 40) };
+    let links = vec![lossy, jittery(delay(8.0), true), rate(40e6, 1.0)];
+    let mut flows = Vec::new();
+    for (number, spec) in
+        registry::all().iter().filter(|s| !s.needs.contains(Needs::INT)).enumerate()
+    {
+        for tell_losses in [LossNotice::AtDrop, LossNotice::Detected] {
+            let options = DatagramOptions {
+                blocking: number % 3 == 1,
+                overhead_ps: u64::from(number % 3 == 2) * 60 * PS_PER_US,
+                tell_losses,
+                ..DatagramOptions::default()
+            };
+            let forward: &[u32] = if number % 2 == 0 { &[0] } else { &[0, 2] };
+            flows.push(datagrams(flow(spec.name, forward, &[1]), options));
+        }
+    }
+    network(links, &[0], flows, 2.0)
 }
 
 /// Paced and unpaced, all at one bottleneck behind equal access links.
@@ -536,7 +561,7 @@ fn telemetry_with_losses() -> Plan {
         let options = DatagramOptions {
             blocking: number % 4 == 2,
             overhead_ps: u64::from(number % 4 == 3) * 60 * PS_PER_US,
-            clock_ps: 1,
+            ..DatagramOptions::default()
         };
         let name = if number % 4 == 1 { nth(number) } else { "hpcc" };
         let size_bytes = (number % 5 == 4).then_some(200_000);

@@ -53,6 +53,8 @@ enum End {
     DelayedAck(u64),
     Datagram,
     Sleeps,
+    /// Told of losses at the drop, where that can be.
+    ToldAtDrop,
 }
 
 pub(super) fn shape() -> impl Strategy<Value = Shape> {
@@ -112,6 +114,7 @@ fn host() -> impl Strategy<Value = Host> {
         2 => prop::sample::select(vec![1, 10, 40]).prop_map(|ms| End::DelayedAck(ms * MS)),
         1 => Just(End::Datagram),
         1 => Just(End::Sleeps),
+        2 => Just(End::ToldAtDrop),
     ];
     let start = prop::sample::select(vec![0, 0, 0, 1, 10, 50]).prop_map(|ms| ms * MS);
     let size = prop::option::weighted(0.3, 0_u64..100_000);
@@ -155,6 +158,8 @@ impl Shape {
                 host.flow(&forward, &reverse, has_room)
             })
             .collect();
+        let flows =
+            tell_at_drop(&links, flows, |flow| matches!(self.hosts[flow].end, End::ToldAtDrop));
         let recorded: Vec<usize> = (0..self.core.len()).filter(|link| self.core[*link].1).collect();
         Plan { seed: self.seed, ..network(links, &recorded, flows, 0.4) }
     }
@@ -191,7 +196,7 @@ impl Host {
                 let options = TcpOptions { delayed_ack_ps: Some(after), ..options };
                 FlowPlan { stack: Stack::Tcp(options), ..flow }
             }
-            (End::Datagram | End::Sleeps, _) => {
+            (End::Datagram | End::Sleeps | End::ToldAtDrop, _) => {
                 datagrams(flow, DatagramOptions { blocking, ..DatagramOptions::default() })
             }
             _ => flow,

@@ -82,6 +82,14 @@ impl Sender {
         }
     }
 
+    /// The first link drops `packet`, which has just been sent.
+    #[cold]
+    pub(crate) fn on_drop(&mut self, now: Picos, packet: &Packet) {
+        if let End::Datagram(sender) = &mut self.end {
+            sender.on_drop(now, packet);
+        }
+    }
+
     /// The alarm has gone off: handles the timer if it is indeed due. Whether it was, so that there may be something to send.
     pub(crate) fn wake(&mut self, now: Picos) -> bool {
         if self.armed == now {

@@ -32,6 +32,7 @@ fn contest(controller: ControllerFactory, overhead_us: u64) -> Option<FlowOutcom
         blocking: true,
         overhead_ps: overhead_us * PS_PER_US,
         clock_ps: MS,
+        ..DatagramOptions::default()
     });
     flow.needs = Needs::PACING;
     (flow.forward, flow.reverse) = (vec![0, 1], vec![2, 3]);

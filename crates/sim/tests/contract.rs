@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use common::*;
 use paceline_cc::{Ack, Control, Controller, Loss, Needs, PathInfo, Sent, Timeout};
-use paceline_net::LossModel;
-use paceline_sim::{DatagramOptions, PlanError, Stack, TcpOptions, run};
+use paceline_net::{LinkSpec, LossModel, QueueSpec};
+use paceline_sim::{DatagramOptions, FlowPlan, LossNotice, PlanError, Stack, TcpOptions, run};
 
 /// What a controller was told, in order.
 #[derive(Clone, Copy, Debug)]
@@ -72,10 +72,7 @@ const TIMER_NS: u64 = 7_000_000;
 fn diary(stack: Stack) -> Vec<Told> {
     let diary = Arc::new(Mutex::new(Vec::new()));
     let shared = Arc::clone(&diary);
-    let lossy = paceline_net::LinkSpec {
-        loss: Some(LossModel::Bernoulli(0.01)),
-        ..bottleneck(30e6, 10.0, 40)
-    };
+    let lossy = LinkSpec { loss: Some(LossModel::Bernoulli(0.01)), ..bottleneck(30e6, 10.0, 40) };
     let mut flow = tcp(made(move |_: &PathInfo| Witness {
         diary: shared,
         control: Control {
@@ -138,6 +135,55 @@ fn a_loss_tells_of_the_flight_of_its_newest_packet() {
         }
         assert!(checked > 20, "losses happened");
     }
+}
+
+/// A sender that is told at the drop hears of every drop and of nothing else, one packet at a time, in the moment in which that
+/// packet is sent; also where ACKs overtake each other.
+#[test]
+fn a_drop_can_be_told_at_its_instant() {
+    let options = DatagramOptions { tell_losses: LossNotice::AtDrop, ..DatagramOptions::default() };
+    let diary = diary(Stack::Datagram(options));
+    let losses = diary.iter().enumerate().filter_map(|(at, told)| match *told {
+        Told::Loss { now, lost, sent, .. } => Some((at, now, lost, sent)),
+        _ => None,
+    });
+    let mut count = 0;
+    for (at, now, lost, sent) in losses {
+        assert_eq!((lost, sent), (1500, now));
+        assert!(matches!(diary[at - 1], Told::Send { now: send, .. } if send == now));
+        count += 1;
+    }
+    // The last ACK tells what arrived of what was sent until its packet left.
+    let sent = diary.iter().filter(|told| matches!(told, Told::Send { .. })).count();
+    let acked = diary.iter().filter(|told| matches!(told, Told::Ack { .. })).count();
+    let in_flight = sent - acked - count;
+    assert!(count > 20 && in_flight < 30, "{count} lost of {sent}, {in_flight} in flight");
+}
+
+/// Where a link drops that the sender does not sit at, or decides only later, nobody could tell it at the drop.
+#[test]
+fn drops_out_of_sight_are_refused() {
+    let told = Stack::Datagram(DatagramOptions {
+        tell_losses: LossNotice::AtDrop,
+        ..DatagramOptions::default()
+    });
+    let small = bottleneck(10e6, 5.0, 20);
+    let managed = LinkSpec { queue: QueueSpec::DropHead, ..small.clone() };
+    let links = || vec![small.clone(), delay(5.0), managed.clone(), small.clone()];
+    let refused = |forward: &[u32], other: &str| {
+        let flows =
+            vec![FlowPlan { stack: told, ..flow("reno", forward, &[1]) }, flow(other, &[0], &[1])];
+        match run(plan(links(), flows, 0.1, 0.0)) {
+            Err(PlanError::UnseenDrops { link, .. }) => Some(link),
+            outcome => outcome.map(|_| None).expect("no other error"),
+        }
+    };
+    assert_eq!(refused(&[0, 1], "reno"), None);
+    assert_eq!(refused(&[1, 0], "reno").as_deref(), Some("link-0"));
+    assert_eq!(refused(&[0, 1, 3], "reno").as_deref(), Some("link-3"));
+    assert_eq!(refused(&[2, 1], "reno").as_deref(), Some("link-2"));
+    assert_eq!(refused(&[0], "hpcc").as_deref(), Some("link-0"), "a link that is asked");
+    assert_eq!(refused(&[3], "hpcc"), None);
 }
 
 #[test]

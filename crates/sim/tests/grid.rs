@@ -18,8 +18,8 @@ use paceline_cc::registry::{self, Spec};
 use paceline_net::queue::{CodelSpec, Ecn, FqCodelSpec, QueueSpec, Tag};
 use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_US, Reorder, Trace};
 use paceline_sim::{
-    Column, DatagramOptions, FlowOutcome, FlowPlan, LinkOutcome, Outcome, Plan, Series, Stack,
-    Stats, TcpOptions,
+    Column, DatagramOptions, FlowOutcome, FlowPlan, LinkOutcome, LossNotice, Outcome, Plan, Series,
+    Stack, Stats, TcpOptions,
 };
 
 /// What every controller meets over TCP.
@@ -86,8 +86,12 @@ const SPECIAL: [Special; 11] = [
     ("short transfers beside cubic", short_transfers),
 ];
 
-const SLEEPER: DatagramOptions =
-    DatagramOptions { blocking: true, overhead_ps: 60 * PS_PER_US, clock_ps: MS };
+const SLEEPER: DatagramOptions = DatagramOptions {
+    blocking: true,
+    overhead_ps: 60 * PS_PER_US,
+    clock_ps: MS,
+    tell_losses: LossNotice::Detected,
+};
 
 #[test]
 fn every_outcome_is_the_one_on_file() {

@@ -131,8 +131,8 @@ fn sent_bytes_are_delivered_bytes() {
 fn records_belong_to_the_packet_that_is_acknowledged() {
     let lossy = |link| LinkSpec { loss: Some(LossModel::Bernoulli(0.02)), ..link };
     let delayed = TcpOptions { delayed_ack_ps: Some(40 * MS), ..NO_HANDSHAKE };
-    let sleeps = DatagramOptions { blocking: true, overhead_ps: MS / 10, clock_ps: 1 };
     let ideal = DatagramOptions::default();
+    let sleeps = DatagramOptions { blocking: true, overhead_ps: MS / 10, ..ideal };
     for stack in [
         Stack::Tcp(NO_HANDSHAKE),
         Stack::Tcp(delayed),

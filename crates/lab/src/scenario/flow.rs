@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paceline_cc::Needs;
 use paceline_net::Picos;
 use paceline_net::queue::Ecn;
-use paceline_sim::{DatagramOptions, PacketSizes, Stack, TcpOptions};
+use paceline_sim::{DatagramOptions, LossNotice, PacketSizes, Stack, TcpOptions};
 
 use super::controller::ControllerChoice;
 use super::error::ScenarioError;
@@ -213,6 +213,10 @@ fn stack(group: &Reader<'_>) -> Result<Stack, ScenarioError> {
             blocking: table.flag("blocking")?,
             overhead_ps: table.time_always("overhead")?,
             clock_ps: table.time("clock")?.unwrap_or(1),
+            tell_losses: match table.variant("tell_losses", &empty)? {
+                Some(("drop", _)) => LossNotice::AtDrop,
+                _ => LossNotice::Detected,
+            },
         }),
     })
 }

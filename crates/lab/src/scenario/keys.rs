@@ -774,6 +774,20 @@ static DATAGRAM: Table = Table {
             Rule("exact"),
             "Granularity of the host's time stamps.",
         ),
+        key(
+            "tell_losses",
+            Kind::Variants(&LOSS_NOTICES),
+            Default("detected"),
+            "How the sender learns of a loss: from the ACK of a later packet, or at the instant of the drop, packet by packet \
+             (`drop`), as in the simulations of the MPC papers. `drop` needs a path on which the flow's first link alone can \
+             drop, by `droptail` or `loss`.",
+        ),
     ],
     exclusive: &[],
+};
+static LOSS_NOTICES: Variants = Variants {
+    name: "notice",
+    list: &[Variant { name: "detected", table: &EMPTY }, Variant { name: "drop", table: &EMPTY }],
+    unavailable: &[],
+    bare: true,
 };

@@ -6,7 +6,7 @@ use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_US, Reo
 use paceline_sim::{DatagramOptions, FlowPlan, Plan, Stack, TcpOptions};
 use proptest::prelude::*;
 
-use super::{MS, plan, queues, registered, tcp};
+use super::{MS, plan, queues, registered, tcp, tell_at_drop};
 
 /// What a plan is built from, so that it can be built twice.
 #[derive(Clone, Debug)]
@@ -91,6 +91,7 @@ pub struct DraftFlow {
     pub size: Option<u64>,
     cap: Option<u64>,
     flags: [bool; 3],
+    told_at_drop: bool,
 }
 
 fn flow() -> impl Strategy<Value = DraftFlow> {
@@ -98,8 +99,15 @@ fn flow() -> impl Strategy<Value = DraftFlow> {
     let options = (prop::option::of(0u64..4000), prop::option::of(1u64..400_000));
     let cap = prop::option::weighted(0.3, 1u64..10_000_000);
     let head = (0..registry::all().len(), any::<bool>(), path(), path());
-    (head, 0u64..3000, options, cap, any::<[bool; 3]>()).prop_map(
-        |((controller, tcp, forward, reverse), start_ms, (stop_ms, size), cap, flags)| DraftFlow {
+    let flags = (any::<[bool; 3]>(), any::<bool>());
+    (head, 0u64..3000, options, cap, flags).prop_map(
+        |(
+            (controller, tcp, forward, reverse),
+            start_ms,
+            (stop_ms, size),
+            cap,
+            (flags, told_at_drop),
+        )| DraftFlow {
             controller,
             tcp,
             forward,
@@ -109,6 +117,7 @@ fn flow() -> impl Strategy<Value = DraftFlow> {
             size,
             cap,
             flags,
+            told_at_drop,
         },
     )
 }
@@ -136,7 +145,12 @@ impl Draft {
             } else {
                 let (overhead_ps, clock_ps) =
                     (u64::from(b) * 60 * PS_PER_US, if c { MS } else { 1 });
-                Stack::Datagram(DatagramOptions { blocking: a, overhead_ps, clock_ps })
+                Stack::Datagram(DatagramOptions {
+                    blocking: a,
+                    overhead_ps,
+                    clock_ps,
+                    ..DatagramOptions::default()
+                })
             };
             let path = |indices: &[prop::sample::Index]| {
                 indices.iter().map(|i| i.index(self.links.len()) as u32).collect::<Vec<_>>()
@@ -158,8 +172,9 @@ impl Draft {
                 ..tcp(registered(spec.name, None, &[]))
             }
         });
-        let specs = self.links.iter().map(|(spec, _)| spec.clone()).collect();
-        let mut plan = plan(specs, flows.collect(), 4.0, 0.5);
+        let specs: Vec<LinkSpec> = self.links.iter().map(|(spec, _)| spec.clone()).collect();
+        let flows = tell_at_drop(&specs, flows.collect(), |flow| self.flows[flow].told_at_drop);
+        let mut plan = plan(specs, flows, 4.0, 0.5);
         for (link, (_, recorded)) in plan.links.iter_mut().zip(&self.links) {
             link.recorded = *recorded;
         }

@@ -13,7 +13,8 @@ use paceline_net::queue::{
 };
 use paceline_net::{Buffer, Capacity, LinkSpec, PS_PER_S, Picos, Trace};
 use paceline_sim::{
-    ControllerFactory, FlowPlan, NamedLink, Outcome, PacketSizes, Plan, Stack, TcpOptions, run,
+    ControllerFactory, FlowPlan, LossNotice, NamedLink, Outcome, PacketSizes, Plan, Stack,
+    TcpOptions, run,
 };
 
 pub const MS: Picos = PS_PER_S / 1000;
@@ -111,6 +112,30 @@ pub fn made<C: Controller + 'static>(
     make: impl FnOnce(&PathInfo) -> C + Send + 'static,
 ) -> ControllerFactory {
     Box::new(move |path| Box::new(make(path)))
+}
+
+/// Those of the datagram flows that `wants` names are told of losses at the drop, where that can be: their first link alone may
+/// drop, and is not asked for telemetry.
+pub fn tell_at_drop(
+    links: &[LinkSpec],
+    mut flows: Vec<FlowPlan>,
+    wants: impl Fn(usize) -> bool,
+) -> Vec<FlowPlan> {
+    let asking = flows.iter().filter(|flow| flow.needs.contains(Needs::INT));
+    let asked: Vec<u32> = asking.flat_map(|flow| flow.forward.clone()).collect();
+    for (number, flow) in flows.iter_mut().enumerate() {
+        let (first, rest) = flow.forward.split_first().expect("a path has a link");
+        let seen = links[*first as usize].queue == QueueSpec::DropTail
+            && !asked.contains(first)
+            && !rest.iter().any(|link| links[*link as usize].may_drop());
+        if let Stack::Datagram(options) = &mut flow.stack
+            && seen
+            && wants(number)
+        {
+            options.tell_losses = LossNotice::AtDrop;
+        }
+    }
+    flows
 }
 
 pub fn plan(links: Vec<LinkSpec>, flows: Vec<FlowPlan>, seconds: f64, warmup: f64) -> Plan {
