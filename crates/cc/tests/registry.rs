@@ -14,8 +14,10 @@ const PATH: PathInfo =
 fn names_are_unique() {
     let names: BTreeSet<_> = registry::all().iter().map(|s| s.name).collect();
     assert_eq!(names.len(), registry::all().len());
-    for name in ["window", "reno", "cubic", "bbr1", "bbr3", "ledbat++", "latte", "dctcp", "prague"]
-    {
+    for name in [
+        "window", "reno", "cubic", "bbr1", "bbr3", "ledbat++", "latte", "mpc-2019", "dctcp",
+        "prague",
+    ] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }
     assert!(registry::find("no-such-controller").is_none());

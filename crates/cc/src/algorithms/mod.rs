@@ -27,7 +27,9 @@ mod latte;
 mod ledbat;
 mod ledbat_plus_plus;
 mod mpc;
+mod mpc_2019;
 mod mpc_2020;
+mod mpc_sender;
 mod path_model;
 mod pid;
 mod prague;
@@ -79,6 +81,7 @@ pub(crate) static ALL: &[&Spec] = &[
     // Rate-based: a rate that a utility, a cost or a setpoint chooses.
     &vivace::SPEC,
     &arx::SPEC,
+    &mpc_2019::SPEC,
     &mpc_2020::SPEC,
     &pid::SPEC,
     // Mark-based: the share of packets marked.

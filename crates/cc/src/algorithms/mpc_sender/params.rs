@@ -1,22 +1,28 @@
-//! Parameters of `mpc-2020`: the registry entry, and the values as the controller uses them.
+//! The parameters that `mpc-2019` and `mpc-2020` have in common, and their values as the sender uses them.
+//!
+//! What the papers leave open is a parameter; the two differ in defaults.
 
 use super::super::mpc::Law;
-use super::build;
-use crate::controller::{Field, Needs};
-use crate::registry::{Family, Param, Params, Profile, Spec};
+use crate::controller::Field;
+use crate::registry::{Param, Params};
 
 /// Rate range of r_min and r_max, bit/s; 0 = derived from what is seen.
 const RATES: (f64, f64) = (0.0, 1e15);
 
-/// The registry entry.
-pub(crate) static SPEC: Spec = Spec {
-    name: "mpc-2020",
-    title: "Model predictive control, as printed in 2020",
-    family: Family::RateBased,
-    source: "Lynn, Ghosal and Hanford, Model predictive congestion control for TCP endpoints (arXiv 2002.09825, 2020), eqs 1-8",
-    about: include_str!("../about/mpc-2020.md"),
-    needs: Needs::PACING.and(Needs::RATE_SAMPLE),
-    params: &[
+/// In what the two papers' defaults differ.
+pub(crate) struct Defaults {
+    pub(crate) capacity: Capacity,
+    pub(crate) probe: Probe,
+    pub(crate) loss: Reaction,
+    pub(crate) loss_per: LossUnit,
+}
+
+/// How many parameters there are.
+pub(crate) const COUNT: usize = 29;
+
+/// The parameter table.
+pub(crate) const fn table(defaults: &Defaults) -> [Param; COUNT] {
+    [
         Param::number(
             "c1",
             "1",
@@ -76,8 +82,16 @@ pub(crate) static SPEC: Spec = Spec {
         ),
         Param::choice(
             "capacity",
-            &["integral", "integral-send", "windowed"],
-            "r_B: (6) at ACK times with r dt, (6) at send times with bytes delivered, or a busy-time window",
+            &["integral", "integral-send", "windowed", "gradient"],
+            "r_B: (6) of 2020 at ACK times with r dt, the same at send times with bytes delivered, a busy-time window, or the gradient (6)-(8) of 2019",
+        )
+        .with_default(defaults.capacity as u8 as f64),
+        Param::number(
+            "eta",
+            "1",
+            10.0,
+            (0.001, 1e6),
+            "gradient: learning rate eta, made dimensionless by (mean rate / mean RTT)^2",
         ),
         Param::number(
             "capacity_rtts",
@@ -89,8 +103,9 @@ pub(crate) static SPEC: Spec = Spec {
         Param::choice(
             "probe",
             &["steady", "gentle", "pulse", "none"],
-            "up at r_max then down at r_min; up and down by gains of r_B half a period apart; pulses of l_t; never",
-        ),
+            "up at r_max then down at r_min; up and down by gains of r_B half a period apart; Lorentzian pulses of l_t; never",
+        )
+        .with_default(defaults.probe as u8 as f64),
         Param::duration("probe_period", 10.0, (0.05, 3600.0), "time from one up-probe to the next"),
         Param::number(
             "probe_rtts",
@@ -118,7 +133,14 @@ pub(crate) static SPEC: Spec = Spec {
             "loss",
             &["probe", "cut", "none"],
             "probe l_P at r_min for loss_rtts, multiply r by loss_cut, or ignore",
-        ),
+        )
+        .with_default(defaults.loss as u8 as f64),
+        Param::choice(
+            "loss_per",
+            &["window", "packet"],
+            "whether a loss counts once per window of data, or each lost packet for itself",
+        )
+        .with_default(defaults.loss_per as u8 as f64),
         Param::number(
             "loss_rtts",
             "RTT",
@@ -129,76 +151,32 @@ pub(crate) static SPEC: Spec = Spec {
         Param::number("loss_cut", "1", 0.7, (0.01, 1.0), "factor of the rate after a loss"),
         Param::duration("l_p_floor", 1e-4, (1e-9, 1.0), "smallest l_P in the law's inertia"),
         Param::number("cwnd_gain", "1", 2.0, (1.0, 1000.0), "safety window over r_max l_B"),
-    ],
-    profiles: &[
-        Profile {
-            name: "gentle",
-            source: "the same constants with probes of 1.25 and 0.5 r_B for 2 RTTs",
-            values: &[("probe", 1.0), ("probe_rtts", 2.0)],
-        },
-        Profile {
-            name: "simulator",
-            source: "constants of the released simulator (2020): target pulses, halving on loss",
-            values: &[("probe", 2.0), ("loss", 1.0), ("loss_cut", 0.5)],
-        },
-        Profile {
-            name: "kernel",
-            source: "constants of the released kernel module (2020)",
-            values: &[
-                ("c1", 0.98),
-                ("c2", 0.01),
-                ("c3", 0.01),
-                ("alpha", 0.1),
-                ("target", 0.95),
-                ("r_min", 16e6),
-                ("r_max", 1_048_576e6),
-                ("start", 1.0),
-            ],
-        },
-        Profile {
-            name: "stable",
-            source: "Paceline: horizon of 2 RTTs, windowed capacity, short probes",
-            values: &[
-                ("c1", 0.4),
-                ("c2", 0.2),
-                ("c3", 0.4),
-                ("alpha_per", 1.0),
-                ("target", 0.25),
-                ("tau_d", 30.0),
-                ("horizon", 1.0),
-                ("capacity", 2.0),
-                ("probe", 1.0),
-                ("probe_rtts", 2.0),
-                ("after_probe", 1.0),
-                ("loss", 1.0),
-            ],
-        },
-    ],
-    fields: &[
-        Field { name: "rate", unit: "Mbit/s", doc: "pacing rate r" },
-        Field { name: "r_b", unit: "Mbit/s", doc: "estimated bottleneck rate r_B" },
-        Field { name: "mean_rtt", unit: "ms", doc: "running mean of the RTT" },
-        Field { name: "l_p", unit: "ms", doc: "RTT of an empty buffer, l_P" },
-        Field { name: "l_b", unit: "ms", doc: "RTT of a full buffer, l_B" },
-        Field { name: "l_t", unit: "ms", doc: "target RTT, l_t" },
-        Field {
-            name: "phase",
-            unit: "1",
-            doc: "0 steady, 1 probing up, -1 probing down, 2 start-up",
-        },
-    ],
-    build,
-};
+    ]
+}
+
+/// What [`super::Sender`] shows.
+pub(crate) const FIELDS: &[Field] = &[
+    Field { name: "rate", unit: "Mbit/s", doc: "pacing rate r" },
+    Field { name: "r_b", unit: "Mbit/s", doc: "estimated bottleneck rate r_B" },
+    Field { name: "mean_rtt", unit: "ms", doc: "running mean of the RTT" },
+    Field { name: "l_p", unit: "ms", doc: "RTT of an empty buffer, l_P" },
+    Field { name: "l_b", unit: "ms", doc: "RTT of a full buffer, l_B" },
+    Field { name: "l_t", unit: "ms", doc: "target RTT, l_t" },
+    Field { name: "phase", unit: "1", doc: "0 steady, 1 probing up, -1 probing down, 2 start-up" },
+];
+
+// The words of the choices, in the order of the table.
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Capacity {
+pub(crate) enum Capacity {
     Integral,
     IntegralSend,
     Windowed,
+    Gradient,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Probe {
+pub(crate) enum Probe {
     Steady,
     Gentle,
     Pulse,
@@ -206,10 +184,16 @@ pub(super) enum Probe {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Reaction {
+pub(crate) enum Reaction {
     Probe,
     Cut,
     Ignore,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum LossUnit {
+    Window,
+    Packet,
 }
 
 /// The parameters, read once. Rates in bytes/s, times in seconds unless named.
@@ -226,6 +210,7 @@ pub(super) struct Choices {
     pub(super) horizon_rtts: Option<f64>,
     pub(super) capacity: Capacity,
     pub(super) capacity_rtts: f64,
+    pub(super) eta: f64,
     pub(super) probe: Probe,
     pub(super) probe_period_ns: u64,
     pub(super) probe_rtts: f64,
@@ -237,6 +222,7 @@ pub(super) struct Choices {
     pub(super) loss: Reaction,
     pub(super) loss_rtts: f64,
     pub(super) loss_cut: f64,
+    pub(super) loss_per: LossUnit,
     pub(super) l_p_floor: f64,
     pub(super) cwnd_gain: f64,
 }
@@ -257,9 +243,11 @@ impl Choices {
             capacity: match word("capacity") {
                 "windowed" => Capacity::Windowed,
                 "integral-send" => Capacity::IntegralSend,
+                "gradient" => Capacity::Gradient,
                 _ => Capacity::Integral,
             },
             capacity_rtts: get("capacity_rtts"),
+            eta: get("eta"),
             probe: match word("probe") {
                 "gentle" => Probe::Gentle,
                 "pulse" => Probe::Pulse,
@@ -280,6 +268,10 @@ impl Choices {
             },
             loss_rtts: get("loss_rtts"),
             loss_cut: get("loss_cut"),
+            loss_per: match word("loss_per") {
+                "packet" => LossUnit::Packet,
+                _ => LossUnit::Window,
+            },
             l_p_floor: get("l_p_floor"),
             cwnd_gain: get("cwnd_gain"),
         }

@@ -1,3 +1,4 @@
+use super::super::mpc_2020::SPEC;
 use super::*;
 
 const MS: u64 = 1_000_000;
