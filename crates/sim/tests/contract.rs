@@ -246,7 +246,7 @@ fn what_a_host_cannot_give_is_refused_by_name() {
 
 #[test]
 fn a_link_out_of_range_is_refused_by_name() {
-    let lossy = paceline_net::LinkSpec { loss: Some(LossModel::Bernoulli(1.5)), ..delay(1.0) };
+    let lossy = LinkSpec { loss: Some(LossModel::Bernoulli(1.5)), ..delay(1.0) };
     let flow = tcp(registered("window", None, &[]));
     let error = run(plan(vec![lossy, delay(1.0)], vec![flow], 1.0, 0.0)).unwrap_err();
     assert!(error.to_string().starts_with("link `link-0`: loss"), "{error}");

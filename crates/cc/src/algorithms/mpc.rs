@@ -405,6 +405,17 @@ mod tests {
         }
     }
 
+    /// M7 for the gradient: where the RTT does not move, it too returns the sender's own rate.
+    #[test]
+    fn gradient_on_an_empty_path_returns_the_own_rate() {
+        let (mut gradient, mut bottleneck) = (CapacityGradient::default(), 1e6);
+        for _ in 0..2000 {
+            let step = Step { rtt: 0.025, mean_rtt: 0.025, rate: 2e6, dt: 1e-3, bottleneck };
+            bottleneck = gradient.update(&step, 0.125, 10.0).unwrap_or(bottleneck);
+        }
+        assert!((bottleneck / 2e6 - 1.0).abs() < 0.01, "{bottleneck}");
+    }
+
     /// A queue served at 1 MB/s and fed at 0.9 and 1.1 MB/s in turn, the model started at 1.5 and 0.7 MB/s: the gradient finds it. eta of
     /// the paper's size, with steps of 1 ms and an RTT of 25 ms, closes 2 eta (dt / l)^2 = 3.2 % of the gap a step.
     #[test]
