@@ -36,13 +36,13 @@ _NOISE_READING = (
     "0.25 ms is 0.17 ms, which is the 25.2 ms that the paper has for an empty queue."
 )
 _START_READING = (
-    "Flows start together at r_max = 2 C with a target fill of 0.1, as the simulator released with the paper does (its text "
-    "says half-way): from r_min, equation 6 confirms the low rate it finds. r_min is C/(4 N), the 5 Gbit/s that the text to figure 5 gives two "
-    "flows. Probes last 8 mean RTTs, and so does the drain after a loss."
+    "Flows start together at r_max = 2 C with a target fill of 0.1, as in the code released with the paper; its text says "
+    "half-way. r_min is C/(4 N), the 5 Gbit/s that the text to figure 5 gives two flows. Probes are as in the text, of 8 mean "
+    "RTTs each; a loss begins a probe at r_min."
 )
 _LOSS_READING = (
-    "A loss is told by the ACK that shows it, an RTT after the drop. The paper's simulator seems to tell it at the drop: it loses "
-    "orders of magnitude less."
+    "A loss is told by the ACK that shows it, an RTT after the drop. The paper's simulator seems to tell it at the drop: it "
+    "loses orders of magnitude less."
 )
 _RATE_READING = (
     "Rates are pacing rates, as in the paper: some are above the link's. What was delivered is beside them, without a "
@@ -254,13 +254,16 @@ def _draw_buffers(scale: Scale, runs: Runs) -> "Figure":
         for index, count in enumerate(dict.fromkeys(count for count, _ in _cells(scale))):
             buffers = [buffer for other, buffer in _cells(scale) if other == count]
             ours = [statistics.median(measure(run, scale) for run in _of_seeds(count, buffer, scale, runs)) for buffer in buffers]
-            axis.plot(buffers, ours, color=f"C{index}", label=_flows(count))
-            axis.plot(BUFFERS_BDP, printed[count], color=f"C{index}", linestyle="none", marker="x", markersize=4)
-        axis.set_xscale("log", base=2)
+            places = [BUFFERS_BDP.index(buffer) for buffer in buffers]
+            axis.plot(places, ours, color=f"C{index}", label=_flows(count))
+            axis.plot(printed[count], color=f"C{index}", linestyle="none", marker="x", markersize=4)
+        axis.set_xticks(range(len(BUFFERS_BDP)), [str(Fraction(buffer)) for buffer in BUFFERS_BDP], fontsize=6)
         axis.set_xlabel("Buffer (BDP)")
-        axis.set_ylabel(name.capitalize() if unit == "1" else f"{name.capitalize()} ({unit})")
+        label = name[0].upper() + name[1:]
+        axis.set_ylabel(label if unit == "1" else f"{label} ({unit})")
     axes[0].set_ylim(bottom=0)
     axes[2].set_yscale("log")
+    axes[2].yaxis.set_major_formatter("{x:.0e}")
     axes[0].legend(title="lines: ours, ×: the paper", title_fontsize=7)
     return figure
 
