@@ -37,8 +37,8 @@ _NOISE_READING = (
 )
 _START_READING = (
     "Flows start together at r_max = 2 C with a target fill of 0.1, as in the code released with the paper; its text says "
-    "half-way. r_min is C/(4 N), the 5 Gbit/s that the text to figure 5 gives two flows. Probes are as in the text, of 8 mean "
-    "RTTs each; a loss begins a probe at r_min."
+    "half-way. r_min is C/(4 N), the 5 Gbit/s that the text to figure 5 gives two flows. How long probes are is not printed: "
+    "every 10 s 8 mean RTTs at r_max, then 8 at r_min; a loss begins one at r_min."
 )
 _LOSS_READING = (
     "A loss is told by the ACK that shows it, an RTT after the drop. The paper's simulator seems to tell it at the drop: it "
@@ -401,7 +401,7 @@ PAPER = Paper(
                 _START_READING,
                 _LOSS_READING,
                 _RATE_READING,
-                "Every run lasts as long as 100 million packets take at 40 Gbit/s. An RTT is the mean among the flows of their "
+                "A full run lasts as long as 100 million packets take at 40 Gbit/s. An RTT is the mean among the flows of their "
                 "medians.",
             ),
             full=_FULL,
