@@ -7,6 +7,7 @@ here.
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -262,7 +263,7 @@ def _draw_buffers(scale: Scale, runs: Runs) -> "Figure":
         label = name[0].upper() + name[1:]
         axis.set_ylabel(label if unit == "1" else f"{label} ({unit})")
     axes[0].set_ylim(bottom=0)
-    axes[2].set_yscale("log")
+    axes[2].set_yscale("log", nonpositive="mask")
     axes[2].yaxis.set_major_formatter("{x:.0e}")
     axes[0].legend(title="lines: ours, ×: the paper", title_fontsize=7)
     return figure
@@ -279,38 +280,68 @@ def _two_flow_jobs(scale: Scale) -> list[Job]:
     return [job for _, jobs in _two_flows(scale) for job in jobs]
 
 
-def _figure_5_rows(scale: Scale, runs: Runs) -> list[Row]:
-    found = []
-    for buffer, jobs in _two_flows(scale):
-        rates = [_combined_gbps(runs[job], scale) for job in jobs]
-        at = f"2 flows, {Fraction(buffer)} BDP"
-        paper = TABLE_5["rate"][2][BUFFERS_BDP.index(buffer)]
-        found.append(Row.of(f"least combined rate, {at}", "Gbit/s", 10.0, [float(rate.min()) for rate in rates]))
-        found.append(Row.of(f"first quartile, {at}", "Gbit/s", None, [float(np.quantile(rate, 0.25)) for rate in rates]))
-        found.append(Row.of(f"median, {at}", "Gbit/s", paper, [float(np.median(rate)) for rate in rates]))
-        found.append(Row.of(f"third quartile, {at}", "Gbit/s", None, [float(np.quantile(rate, 0.75)) for rate in rates]))
-    return found
+#: What a box shows, by its name in a result: from whisker to whisker.
+_QUANTILES = {"min": 0.0, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 
 
-def _draw_figure_5(scale: Scale, runs: Runs) -> "Figure":
-    """Boxes of the combined rate per buffer, with whiskers as in the paper; crosses are the paper's medians."""
-    from matplotlib.figure import Figure
+@dataclass(frozen=True)
+class _Boxes:
+    """Figure 5 or 6: what two flows see, as a box per buffer."""
 
-    figure = Figure()
-    axis = figure.subplots()
-    buffers = [buffer for buffer, _ in _two_flows(scale)]
-    rates = [np.concatenate([_combined_gbps(runs[job], scale) for job in jobs]) for _, jobs in _two_flows(scale)]
-    places = range(len(buffers))
-    axis.boxplot(rates, positions=places, showfliers=False, medianprops={"color": "C0"})
-    axis.plot(
-        places, [TABLE_5["rate"][2][BUFFERS_BDP.index(buffer)] for buffer in buffers], "x", color="C1", label="the paper's median"
-    )
-    axis.set_xticks(places, [str(Fraction(buffer)) for buffer in buffers])
-    axis.set_xlabel("Buffer (BDP)")
-    axis.set_ylabel("Combined rate (Gbit/s)")
-    axis.set_ylim(bottom=0)
-    axis.legend()
-    return figure
+    #: Of :data:`TABLE_5`, which has the medians.
+    quantity: str
+    name: str
+    unit: str
+    #: The quantile of that name of a run.
+    quantile: Callable[[Run, Scale, str], float]
+    #: Where all boxes end, by the figure's text.
+    least: float
+
+    def rows(self, scale: Scale, runs: Runs) -> list[Row]:
+        found = []
+        for buffer, jobs in _two_flows(scale):
+            printed = (("least", "min", self.least), ("first quartile", "p25", None), ("median", "p50", self._median(buffer)))
+            for name, quantile, paper in (*printed, ("third quartile", "p75", None)):
+                ours = [self.quantile(runs[job], scale, quantile) for job in jobs]
+                found.append(Row.of(f"{self.name}: {name}, {Fraction(buffer)} BDP", self.unit, paper, ours))
+        return found
+
+    def draw(self, scale: Scale, runs: Runs) -> "Figure":
+        """Boxes are ours, whiskers the 5th and 95th percentile; crosses are the paper's medians."""
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        axis = figure.subplots()
+        buffers = [buffer for buffer, _ in _two_flows(scale)]
+        places = range(len(buffers))
+        axis.bxp(
+            [self._box(scale, [runs[job] for job in jobs]) for _, jobs in _two_flows(scale)],
+            positions=places,
+            showfliers=False,
+            medianprops={"color": "C0"},
+        )
+        axis.plot(places, [self._median(buffer) for buffer in buffers], "x", color="C1", label="the paper's median")
+        axis.set_xticks(places, [str(Fraction(buffer)) for buffer in buffers])
+        axis.set_xlabel("Buffer (BDP)")
+        axis.set_ylabel(f"{self.name[0].upper()}{self.name[1:]} ({self.unit})")
+        axis.legend()
+        return figure
+
+    def _median(self, buffer: float) -> float:
+        return TABLE_5[self.quantity][2][BUFFERS_BDP.index(buffer)]
+
+    def _box(self, scale: Scale, of_seeds: Sequence[Run]) -> dict[str, float]:
+        """A box as Matplotlib takes it, of medians over the seeds."""
+        at = {name: statistics.median(self.quantile(run, scale, name) for run in of_seeds) for name in _QUANTILES}
+        return {"whislo": at["p5"], "q1": at["p25"], "med": at["p50"], "q3": at["p75"], "whishi": at["p95"]}
+
+
+def _rate_quantile(run: Run, scale: Scale, name: str) -> float:
+    return float(np.quantile(_combined_gbps(run, scale), _QUANTILES[name]))
+
+
+_FIGURE_5 = _Boxes("rate", "combined rate", "Gbit/s", _rate_quantile, 10.0)
+_FIGURE_6 = _Boxes("rtt", "RTT", "ms", lambda run, _, name: _mean_rtt_ms(run, name), float(RTT_MS))
 
 
 def _flows(count: int) -> str:
@@ -434,13 +465,30 @@ PAPER = Paper(
                 _START_READING,
                 _LOSS_READING,
                 "The least rate of 10 Gbit/s is in the figure's text, the medians are those of table V. Samples are 5 ms apart, "
-                "whiskers reach 1.5 times the interquartile range.",
+                "whiskers are 5th and 95th percentile.",
             ),
             full=_FULL,
             quick=_QUICK,
             jobs=_two_flow_jobs,
-            rows=_figure_5_rows,
-            draw=_draw_figure_5,
+            rows=_FIGURE_5.rows,
+            draw=_FIGURE_5.draw,
+        ),
+        Entry(
+            id="mpc2020-figure6",
+            title="RTT of two flows over buffers of 1/16 to 16 BDP",
+            source="Figure 6, section IV",
+            readings=(
+                _NOISE_READING,
+                _START_READING,
+                _LOSS_READING,
+                "The least RTT of 25 ms is in the figure's text, the medians are those of table V. A number is the mean "
+                "among the flows of theirs; whiskers are 5th and 95th percentile.",
+            ),
+            full=_FULL,
+            quick=_QUICK,
+            jobs=_two_flow_jobs,
+            rows=_FIGURE_6.rows,
+            draw=_FIGURE_6.draw,
         ),
     ),
 )
