@@ -25,6 +25,8 @@ CAPACITY_BPS = 40e9
 RTT_MS = 25
 #: What is set beside r_min and r_max, which follow the capacity: everything else is as printed.
 CONTROLLER: dict[str, Any] = {"name": "mpc-2020"}
+#: What is different in a capped flow, r_max apart.
+CAPPED: dict[str, Any] = {"probe": "none"}
 #: How a flow is carried.
 FLOW: dict[str, Any] = {"stack": "datagram"}
 #: 1 % of the RTT in the mean, 10 % at most; ACKs may overtake each other.
@@ -51,11 +53,12 @@ _RATE_READING = (
 )
 _PACKETS_READING = (
     "The paper's 40 packets/s would be one packet per RTT: they are taken for 40 Gbit/s. The buffer is not given: 1 BDP. Mean "
-    "and standard deviation are over the whole run, probes included."
+    "and standard deviation are over the whole run, its start and the probes included."
 )
 _CAPPED_READING = (
     "A cap is the controller's r_max. Capped flows have no noise: with it no RTT could have the standard deviation of 0.0 ms "
-    "that is printed, for the noise alone has 0.25 ms."
+    "that is printed, for the noise alone has 0.25 ms. And they do not probe: the climb from r_min after every probe would "
+    "show in means and deviations."
 )
 
 # ---------------------------------------------------------------------------------------------------------- what is run
@@ -85,6 +88,7 @@ def _controller(count: int, scale: Scale, *, cap_bps: float | None = None) -> di
     r_max_bps = 2 * capacity_bps if cap_bps is None else cap_bps * scale.rate
     return {
         **CONTROLLER,
+        **({} if cap_bps is None else CAPPED),
         "r_min": f"{capacity_bps / (4 * count) / 1e9:.12g} Gbit/s",
         "r_max": f"{r_max_bps / 1e9:.12g} Gbit/s",
     }
