@@ -17,7 +17,7 @@ export NS3 HTSIM
 SEEDS ?= $(if $(TRACE),1,3)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build wheel lint bench bench-peers docs clean
+.PHONY: help demo test build wheel lint bench bench-peers reproduce docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,11 @@ bench: ## Speed of the simulator: packets and packet-hops per CPU second, beside
 bench-peers: ## The same beside ns-3 (NS3=install installs it) and htsim (HTSIM=its folder)
 	@scripts/setup.sh rust
 	@python3 benches/peers.py
+
+reproduce: OUT := runs/reproduce
+reproduce: ## Tables and figures of papers again, ours beside theirs, under runs/reproduce (ID=...: these; QUICK=1: in seconds)
+	@scripts/setup.sh run
+	@paceline reproduce $(ID) $(if $(QUICK),--quick) --out $(OUT)
 
 docs: ## API documentation of the crates, warnings denied, in target/doc; the controllers' pages in docs/controllers
 	@scripts/setup.sh run

@@ -144,6 +144,18 @@ impl<T: Send + 'static> ServedLink<T> {
     pub fn serve(&mut self, until: Picos) -> Option<Sent<T>> {
         while self.due <= until && self.due != Self::NEVER {
             let now = self.due;
+            // A queue that waited has named its own time; at that time a trace may have no opportunity.
+            match self.free_from(now) {
+                Some(free) if free > now => {
+                    self.due = free;
+                    continue;
+                }
+                Some(_) => {}
+                None => {
+                    self.give_up(now);
+                    break;
+                }
+            }
             match self.queue.dequeue(now, &mut self.dropped) {
                 Next::Empty => self.due = Self::NEVER,
                 Next::Wait(time) => self.due = time.max(now.saturating_add(1)),
@@ -188,6 +200,12 @@ impl<T: Send + 'static> ServedLink<T> {
         }
     }
 
+    /// When the transmitter can serve what may leave from `now` on and has arrived before; `None` if never.
+    #[inline]
+    fn free_from(&mut self, now: Picos) -> Option<Picos> {
+        Some(self.service.start(now.saturating_sub(1))?.max(now))
+    }
+
     /// The packet's service begins at `now`; `None` if a trace ends in the middle of it.
     fn send(&mut self, now: Picos, packet: Queued<T>) -> Option<Sent<T>> {
         let bytes = packet.tag.bytes;
@@ -200,12 +218,12 @@ impl<T: Send + 'static> ServedLink<T> {
         self.tx_bytes += u64::from(bytes);
         self.due = Self::NEVER;
         if self.queue.backlog().packets > 0 {
-            // What waits has arrived before this moment.
-            match self.service.start(now.saturating_sub(1)) {
-                Some(free) => self.due = free.max(now),
+            match self.free_from(now) {
+                Some(free) => self.due = free,
                 None => self.give_up(now),
             }
         }
+        debug_assert!(departs >= now, "service from {now} to {departs} ps");
         let arrives = self.delivery.arrival(departs).max(now.saturating_add(1));
         Some(Sent { packet, departs, arrives })
     }
@@ -251,7 +269,7 @@ fn mean_rate_bps(capacity: &Capacity) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{QueueSpec, TokenBucketSpec};
+    use crate::queue::{FqSpec, QueueSpec, TokenBucketSpec};
     use crate::{Buffer, Jitter, Link, LossModel, PS_PER_MS, PS_PER_US, Trace, Verdict};
     use proptest::prelude::*;
     use std::sync::Arc;
@@ -365,6 +383,24 @@ mod tests {
             link.stamp().map(|stamp| (stamp.time, stamp.rate_bps)),
             Some((PS_PER_MS, 12_032_000.0))
         );
+    }
+
+    /// One packet of 1500 bytes in 4 ms may leave; an opportunity each at 1, 3 and 10 ms and so on.
+    #[test]
+    fn a_packet_that_its_queue_held_back_leaves_at_the_next_opportunity() {
+        let fq = FqSpec { flow_rate_bps: Some(3e6), ..FqSpec::default() };
+        let depart = |once| {
+            let trace = Arc::new(Trace::from_opportunities(vec![1, 3, 10]).expect("a trace"));
+            let capacity = Capacity::Trace { trace, once };
+            let spec = LinkSpec { capacity, queue: QueueSpec::Fq(fq), ..LinkSpec::default() };
+            let fates = by_service(spec, &[(0, 1500); 4]).into_iter();
+            let ms = |fate: Result<(Picos, Picos), _>| fate.map(|(departs, _)| departs / PS_PER_MS);
+            fates.map(ms).collect::<Vec<_>>()
+        };
+        // At 5, 14 and 24 ms the next may leave.
+        assert_eq!(depart(false), [Ok(1), Ok(10), Ok(20), Ok(30)]);
+        let never = Err(DropReason::Exhausted);
+        assert_eq!(depart(true), [Ok(1), Ok(10), never, never]);
     }
 
     proptest! {

@@ -175,6 +175,14 @@ impl Loop {
         self.pending.insert((time, event, self.entered), packet);
     }
 
+    /// `packet`, that enters `link` or leaves its queue at `now`, arrives at its end. What the engine's batches rest on is put to
+    /// the test: no passage takes less than the link's delay, or than 1 ps.
+    fn add_passage(&mut self, now: Picos, link: u32, arrives: Picos, packet: Packet) {
+        let least = self.ledgers[link as usize].spec.delay_ps.max(1);
+        assert!(arrives >= now.saturating_add(least), "link {link}: from {now} to {arrives} ps");
+        self.add(arrives, Event::Arrival(link), Some(packet));
+    }
+
     /// `packet` is at the end of the link it was on.
     fn on_arrival(&mut self, now: Picos, packet: Packet) {
         let flow = packet.flow() as usize;
@@ -207,7 +215,7 @@ impl Loop {
                 queue.model.arrive(now, tag_of(&self.tags[flow], &packet), packet);
             }
             AnyLink::Formula(model) => match model.transmit(now, packet.bytes()) {
-                Some(arrives) => self.add(arrives, Event::Arrival(link), Some(packet)),
+                Some(arrives) => self.add_passage(now, link, arrives, packet),
                 None => {
                     passes = false;
                     self.flows.dropped[flow] += u64::from(packet.is_data());
@@ -237,7 +245,7 @@ impl Loop {
                 }
             }
             match served {
-                Some((arrives, packet)) => self.add(arrives, Event::Arrival(link), Some(packet)),
+                Some((arrives, packet)) => self.add_passage(now, link, arrives, packet),
                 None if due == NEVER || due == self.entered_due[link as usize] => return,
                 None => {
                     self.entered_due[link as usize] = due;

@@ -2,6 +2,7 @@
 //! batches, ties within a picosecond, alarms. Most links are not recorded, for a recorded link is never passed through.
 
 use paceline_cc::{Needs, registry};
+use paceline_net::queue::{FqSpec, QueueSpec};
 use paceline_net::{
     Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_S, PS_PER_US, Reorder, Trace,
 };
@@ -12,7 +13,7 @@ use crate::plan::{DatagramOptions, FlowPlan, LossNotice, PacketSizes, Plan, Stac
 /// A name and the plan it stands for, made anew at every call.
 pub(super) type Case = (&'static str, fn() -> Plan);
 
-pub(super) const CASES: [Case; 34] = [
+pub(super) const CASES: [Case; 36] = [
     ("dumbbell with access links of a rate", dumbbell),
     ("dumbbell whose return link all flows share", dumbbell_with_a_shared_return),
     ("dumbbell without a record", dumbbell_without_a_record),
@@ -31,6 +32,8 @@ pub(super) const CASES: [Case; 34] = [
     ("senders and receivers at one junction", both_directions),
     ("links of no delay and no rate", links_of_no_time),
     ("a path that crosses links twice", loops),
+    ("queues of every kind, crossed twice", queues_crossed_twice),
+    ("a pacing queue on a trace, crossed twice", pacing_on_a_trace),
     ("the longest path", longest_path),
     ("ACKs return over the link of the data", one_link_both_ways),
     ("a rate behind a link that reorders", rate_behind_reordering),
@@ -316,6 +319,46 @@ fn loops() -> Plan {
         flow("window", &[3, 5, 5, 0], &[1]),
     ];
     network(links, &[], flows.into(), 2.0)
+}
+
+/// Pacing ends between two opportunities, long after the last: the next one is to come, not to be made up for.
+fn pacing_on_a_trace() -> Plan {
+    let queue = QueueSpec::Fq(FqSpec { flow_rate_bps: Some(3e6), ..FqSpec::default() });
+    let times = vec![1, 1, 1, 1, 1, 4, 13, 13, 13, 13, 13, 13, 149, 172, 175, 200, 268, 268, 392];
+    let trace = Trace::from_opportunities(times).expect("ascending");
+    let links = vec![
+        LinkSpec { queue, delay_ps: 3 * MS + PS_PER_US, ..traced(trace) },
+        rate(287_323_644.634_945_03, 3.916),
+    ];
+    let options = DatagramOptions { clock_ps: 1, ..DatagramOptions::default() };
+    let flow = FlowPlan { start_ps: 149 * MS, ..flow("reno", &[0, 0], &[1]) };
+    network(links, &[], vec![datagrams(flow, options)], 4.0)
+}
+
+/// Every queue on a trace, on a rate with jitter, and on a link with nothing to wait for; two flows each.
+fn queues_crossed_twice() -> Plan {
+    let times = vec![2, 3, 3, 3, 10, 11, 12, 12, 25, 27, 31, 60];
+    let trace = Trace::from_opportunities(times).expect("ascending");
+    let jitter = Jitter { mean_ps: MS, max_ps: 4 * MS, reorder: true };
+    let kinds = [
+        LinkSpec { delay_ps: 10 * MS, ..traced(trace) },
+        LinkSpec { jitter: Some(jitter), ..rate(4e6, 2.0) },
+        delay(2.0),
+    ];
+    let buffer = Buffer { packets: Some(30), ..Buffer::default() };
+    let links = queues().into_iter().flat_map(|queue| {
+        let of = |kind: &LinkSpec| LinkSpec { queue: queue.clone(), buffer, ..kind.clone() };
+        kinds.each_ref().map(of)
+    });
+    let mut links: Vec<LinkSpec> = links.collect();
+    let back = links.len() as u32;
+    links.push(delay(1.0));
+    let flows = (0..back).flat_map(|link| {
+        let reno =
+            FlowPlan { cap_bytes_per_s: Some(1_000_000), ..flow("reno", &[link, link], &[back]) };
+        [reno, window(7.0, &[link, link], &[back])]
+    });
+    network(links, &[], flows.collect(), 1.0)
 }
 
 fn longest_path() -> Plan {

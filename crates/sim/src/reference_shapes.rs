@@ -2,7 +2,7 @@
 //! that many things happen in one picosecond.
 
 use paceline_net::queue::{Ecn, Tag};
-use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, Reorder};
+use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, Reorder, Trace};
 use proptest::prelude::*;
 
 use super::common::*;
@@ -39,6 +39,8 @@ struct Host {
     back: Option<LinkSpec>,
     /// Where in the core it begins, and how many links it crosses there.
     stretch: (prop::sample::Index, prop::sample::Index),
+    /// Its data crosses them twice.
+    twice: bool,
     controller: Option<&'static str>,
     /// With a held window: its packets.
     packets: f64,
@@ -84,15 +86,22 @@ fn plain_link() -> impl Strategy<Value = LinkSpec> {
 }
 
 fn core_link() -> impl Strategy<Value = LinkSpec> {
-    let bps = prop::sample::select(vec![6e6, 12e6, 120e6]);
+    let capacity = prop_oneof![
+        3 => prop::sample::select(vec![6e6, 12e6, 120e6]).prop_map(Capacity::Constant),
+        1 => prop::collection::vec(1_u32..40, 1..40).prop_map(|mut ms| {
+            ms.sort_unstable();
+            let trace = Trace::from_opportunities(ms).expect("ascending, above 0").into();
+            Capacity::Trace { trace, once: false }
+        }),
+    ];
     let packets = prop::option::of(0_u64..40);
     let jitter = prop::option::weighted(0.15, any::<bool>());
     let reorder = prop::option::weighted(0.1, 0.0..0.2);
     let queue = prop::option::weighted(0.3, prop::sample::select(queues()));
-    let head = (bps, round_delay(), queue);
-    (head, packets, jitter, reorder).prop_map(|((bps, ms, queue), packets, jitter, held)| {
+    let head = (capacity, round_delay(), queue);
+    (head, packets, jitter, reorder).prop_map(|((capacity, ms, queue), packets, jitter, held)| {
         LinkSpec {
-            capacity: Capacity::Constant(bps),
+            capacity,
             queue: queue.unwrap_or_default(),
             buffer: Buffer { packets, ..Buffer::default() },
             jitter: jitter.map(|reorder| Jitter { mean_ps: MS / 2, max_ps: 2 * MS, reorder }),
@@ -119,12 +128,22 @@ fn host() -> impl Strategy<Value = Host> {
     let start = prop::sample::select(vec![0, 0, 0, 1, 10, 50]).prop_map(|ms| ms * MS);
     let size = prop::option::weighted(0.3, 0_u64..100_000);
     let stretch = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
+    let stretch = (stretch, prop::bool::weighted(0.2));
     (links, stretch, controller, 1_u32..12, end, start, size).prop_map(
-        |((access, tail, back), stretch, controller, packets, end, start_ps, size_bytes)| Host {
+        |(
+            (access, tail, back),
+            (stretch, twice),
+            controller,
+            packets,
+            end,
+            start_ps,
+            size_bytes,
+        )| Host {
             access,
             tail,
             back,
             stretch,
+            twice,
             controller,
             packets: f64::from(packets),
             end,
@@ -147,7 +166,7 @@ impl Shape {
                     links.len() as u32 - 1
                 };
                 let mut forward: Vec<u32> = host.access.iter().map(&mut add).collect();
-                forward.extend(across);
+                forward.extend(across.repeat(1 + usize::from(host.twice)));
                 forward.extend(host.tail.as_ref().map(&mut add));
                 reverse.extend(host.back.as_ref().map(&mut add));
                 if reverse.is_empty() {

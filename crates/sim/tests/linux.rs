@@ -138,12 +138,16 @@ fn controllers_agree_with_the_reference() {
         let near = |got: f64, expected: f64| (got / expected - 1.0).abs() <= 0.15;
         let seen: Vec<(f64, f64)> = outcomes.iter().flat_map(|o| ranges(&o.flows[0])).collect();
         let alike = seen.iter().filter(|(a, b)| near(*a, least) && near(*b, largest)).count();
+        let (got, _) = over(&outcomes, |flow| flow.goodput_bps / 20e6);
+        let (got_rtt, _) = over(&outcomes, |flow| flow.rtt_ms.expect("samples").mean);
         let share = alike as f64 / seen.len() as f64;
         let mut wrong = misses(name, path.mbit, &outcomes, 1.0, utilisation, rtt);
         if share < 0.1 {
             wrong.push(format!("windows of {least} to {largest} at {share:.2} of the phases"));
         }
-        println!("{name}, {buffer_packets} packets: windows alike at {share:.2} of the phases");
+        println!(
+            "{name}, {buffer_packets} packets: utilisation {got:.3} (Linux {utilisation}), RTT {got_rtt:.1} ms ({rtt}), windows alike at {share:.2} of the phases"
+        );
         missed.extend(wrong.into_iter().map(|what| format!("{name}, {buffer_packets}: {what}")));
     }
     assert!(missed.is_empty(), "{missed:#?}");

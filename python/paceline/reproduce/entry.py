@@ -1,0 +1,133 @@
+"""What an entry is: the runs behind one table or figure of a paper, and how its numbers are read off them.
+
+In: a :class:`Scale`. Out: :class:`Job` s, and from their runs :class:`Row` s, ours beside the paper's. An entry is data and pure
+functions; ``running`` carries it out, ``output`` writes it down.
+"""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tomli_w
+
+from paceline.quantity import duration_s
+from paceline.record import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of the paper and ours. ``None`` is what was not printed or not measured."""
+
+    quantity: str
+    unit: str
+    paper: float | None
+    #: Ours, one value per seed.
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, quantity: str, unit: str, paper: float | None, values: Sequence[float | None]) -> "Row":
+        """The row of ``values``, one per seed; those not measured are left out."""
+        return cls(quantity, unit, paper, tuple(value for value in values if value is not None))
+
+    @property
+    def ours(self) -> float | None:
+        """The median over the seeds."""
+        return statistics.median(self.values) if self.values else None
+
+    @property
+    def low(self) -> float | None:
+        """The least over the seeds; ``None`` where there was one seed only."""
+        return min(self.values) if len(self.values) > 1 else None
+
+    @property
+    def high(self) -> float | None:
+        """The greatest over the seeds; ``None`` where there was one seed only."""
+        return max(self.values) if len(self.values) > 1 else None
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours over the paper's; ``None`` where one of them is missing, or the paper's is 0."""
+        return self.ours / self.paper if self.ours is not None and self.paper else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as ``paceline reproduce --json`` prints it."""
+        return {
+            "quantity": self.quantity,
+            "unit": self.unit,
+            "paper": self.paper,
+            "ours": self.ours,
+            "ratio": self.ratio,
+            "low": self.low,
+            "high": self.high,
+            "seeds": len(self.values),
+        }
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the runs are."""
+
+    #: Link rate over the paper's. Rates in rows are divided by it.
+    rate: float
+    duration_s: float
+    seeds: tuple[int, ...]
+    #: Only those cells of a table that tell most.
+    few: bool = False
+
+    def __str__(self) -> str:
+        rate = "the paper's rates" if self.rate == 1 else f"{self.rate:g} of the paper's rates"
+        seeds = f"seed {self.seeds[0]}" if len(self.seeds) == 1 else f"seeds {', '.join(map(str, self.seeds))}"
+        return f"{rate}, {self.duration_s:g} s, {seeds}"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run. Equal jobs of several entries are run once."""
+
+    #: Names the record.
+    label: str
+    #: TOML text.
+    scenario: str
+    seed: int
+    duration_s: float
+
+    @classmethod
+    def of(cls, label: str, scenario: Mapping[str, Any], seed: int) -> "Job":
+        """The run of ``scenario`` (the tables of a scenario file) with ``seed``."""
+        return cls(f"{label}-seed-{seed}", tomli_w.dumps(scenario), seed, duration_s("duration", scenario["duration"]))
+
+
+#: The run of every job.
+Runs = Mapping[Job, Run]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table or figure of a paper."""
+
+    #: The paper's key, a dash, and ``table1`` or ``figure3``.
+    id: str
+    title: str
+    #: Where in the paper.
+    source: str
+    #: What is run, and how the paper is read where it leaves something open: one sentence or two each.
+    readings: tuple[str, ...]
+    full: Scale
+    quick: Scale
+    jobs: Callable[[Scale], Sequence[Job]]
+    rows: Callable[[Scale, Runs], Sequence[Row]]
+    #: Draws what the paper shows. Called in the style of ``report.figures``.
+    draw: Callable[[Scale, Runs], "Figure"] | None = None
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper and the entries that are there."""
+
+    key: str
+    citation: str
+    entries: tuple[Entry, ...]

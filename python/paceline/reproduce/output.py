@@ -1,0 +1,113 @@
+"""What a reproduction leaves behind: one JSON object, a CSV table, a Markdown page per entry with its figure.
+
+In: entries with their rows. Out: text and files that depend on the rows alone, byte for byte.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paceline import __version__
+from paceline.reproduce.entry import Entry, Row, Runs, Scale
+from paceline.summary import ABSENT
+
+#: Columns of every table for people.
+HEADINGS = ("quantity", "unit", "paper", "ours", "least to most", "ratio")
+
+
+@dataclass(frozen=True)
+class Done:
+    """An entry that was run."""
+
+    entry: Entry
+    scale: Scale
+    runs: Runs
+    rows: Sequence[Row]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as ``paceline reproduce --json`` prints it."""
+        return {
+            "id": self.entry.id,
+            "title": self.entry.title,
+            "source": self.entry.source,
+            "readings": list(self.entry.readings),
+            "scale": {"rate": self.scale.rate, "duration_s": self.scale.duration_s, "seeds": list(self.scale.seeds)},
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+
+def document(done: Sequence[Done]) -> dict[str, Any]:
+    """The one object of ``--json`` and of ``rows.json``."""
+    return {"paceline_version": __version__, "entries": [each.to_dict() for each in done]}
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """The row as text, in the order of :data:`HEADINGS`."""
+    spread = ABSENT if row.low is None or row.high is None else f"{_number(row.low)} to {_number(row.high)}"
+    ratio = ABSENT if row.ratio is None else f"{row.ratio:.3g}"
+    return row.quantity, row.unit, _number(row.paper), _number(row.ours), spread, ratio
+
+
+def write(done: Sequence[Done], directory: Path, *, figures: bool, command: str) -> list[Path]:
+    """Writes ``rows.json``, ``rows.csv`` and per entry a page and, with ``figures``, the figure that it has.
+
+    ``command`` is what a page says gives it again, up to the ID.
+
+    Raises:
+        OSError: ``directory`` cannot be written.
+    """
+    files = {"rows.json": json.dumps(document(done), indent=2, ensure_ascii=False) + "\n", "rows.csv": _csv(done)}
+    for each in done:
+        name = each.entry.id
+        drawn = figures and each.entry.draw is not None
+        if drawn:
+            files[f"{name}.svg"] = _svg(each)
+        files[f"{name}.md"] = _page(each, f"{name}.svg" if drawn else None, command)
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    return [directory / name for name in files]
+
+
+def _csv(done: Sequence[Done]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    heading: list[str] | None = None
+    for each in done:
+        for row in each.rows:
+            values = {"entry": each.entry.id, **row.to_dict()}
+            if heading is None:
+                heading = list(values)
+                writer.writerow(heading)
+            writer.writerow(values.values())
+    return file.getvalue()
+
+
+def _page(each: Done, figure: str | None, command: str) -> str:
+    entry = each.entry
+    lines = [f"# {entry.title}", "", f"{entry.source}.", "", f"Run at {each.scale}:", ""]
+    lines += ["```sh", f"{command} {entry.id}", "```", ""]
+    lines += [*(f"* {reading}" for reading in entry.readings), ""]
+    if figure is not None:
+        lines += [f"![{entry.title}]({figure})", ""]
+    lines += [f"| {' | '.join(HEADINGS)} |", "| --- | --- | ---: | ---: | ---: | ---: |"]
+    lines += [f"| {' | '.join(cells(row))} |" for row in each.rows]
+    return "\n".join([*lines, ""])
+
+
+def _svg(each: Done) -> str:
+    from paceline.report import figures
+
+    assert each.entry.draw is not None
+    file = io.StringIO()
+    with figures.style():
+        each.entry.draw(each.scale, each.runs).savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return file.getvalue()
+
+
+def _number(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:.4g}"
