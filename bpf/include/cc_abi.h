@@ -15,13 +15,14 @@
  *   NAME_control(const struct NAME *, struct cc_control *)
  *   NAME_observe(const struct NAME *, cc_u64 *out)        CC_NONE where there is no value yet
  *
- * all static inline. The state is zeroed before NAME_init. Rules of the BPF target: unsigned 64-bit integers only, no
+ * all static inline. The state is zeroed before NAME_init. Rules of the BPF target: 64-bit integers only, no
  * floats, no 128-bit products, no signed division, bounded loops, at most five arguments, 512 bytes of stack.
  */
 #ifndef PACELINE_CC_ABI_H
 #define PACELINE_CC_ABI_H
 
 typedef unsigned long long cc_u64;
+typedef long long cc_s64;
 typedef unsigned int cc_u32;
 
 #define CC_NONE (~(cc_u64)0)

@@ -29,6 +29,7 @@ mod ledbat_plus_plus;
 mod mpc;
 mod mpc_2019;
 mod mpc_2020;
+mod mpc_law;
 mod mpc_sender;
 mod path_model;
 mod pid;
@@ -81,6 +82,7 @@ pub(crate) static ALL: &[&Spec] = &[
     // Rate-based: a rate that a utility, a cost or a setpoint chooses.
     &vivace::SPEC,
     &arx::SPEC,
+    &mpc::SPEC,
     &mpc_2019::SPEC,
     &mpc_2020::SPEC,
     &pid::SPEC,

@@ -6,7 +6,7 @@
 //! Pure pacing: the window is only a safety cap. What the papers leave open is a parameter. The printed step dt is the time between ACKs, which leaves the loop undamped under
 //! feedback delay; `horizon = "explicit"` is the same law looking `horizon_rtts` ahead.
 
-use super::mpc::{
+use super::mpc_law::{
     CapacityGradient, CapacityIntegral, CapacityWindow, Extremes, Growth, State, Step,
 };
 use super::{MAX_PACING_BYTES_PER_S, MAX_WINDOW_PACKETS, pacing_rate, packet_size, window_bytes};

@@ -2,7 +2,7 @@
 //!
 //! What the papers leave open is a parameter; the two differ in defaults.
 
-use super::super::mpc::Law;
+use super::super::mpc_law::Law;
 use crate::controller::Field;
 use crate::registry::{Param, Params};
 
