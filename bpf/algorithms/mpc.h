@@ -39,7 +39,7 @@
 #define MPC_PULSE_GAIN 16
 #define MPC_PULSE_PART 64
 #define MPC_PULSES_PER_TAU 2
-/* Judged by its last 3/10, at least so many packets. */
+/* Judged by its last 3/10, at least so many packets: more than 3/1000 tau of queue end start-up. */
 #define MPC_PULSE_TAIL(bytes) ((bytes) * 3 / 10)
 #define MPC_PULSE_PACKETS 24
 /* Pulses that may be on the way. A power of two. */
@@ -80,7 +80,6 @@ struct mpc_params {
 	cc_u64 least_packets;  /* tau is at least the time of so many */
 	cc_u64 start_growth;   /* log2 of the growth of start-up per tau */
 	cc_u64 start_queue;    /* that ends start-up, in tau */
-	cc_u64 pulse_queue;    /* under the tail of a pulse that ends start-up, in tau */
 };
 
 /* What the packet of the least RTT in a block told. */
@@ -108,7 +107,7 @@ struct mpc_pulse {
 struct mpc {
 	struct mpc_params params;
 	cc_u64 packet_bytes;
-	cc_u64 initial_window_bytes;
+	cc_u64 initial_window_packets;
 	cc_u64 seed;
 	cc_u32 state;
 	/* Rates, bytes/s: nominal, sent, of departures. */
@@ -549,7 +548,7 @@ static inline cc_u32 mpc_see_pulse(struct mpc *mpc, cc_u64 now_ns, cc_u64 sent_n
 	mpc->judged_pulses++;
 	queue_ns = mpc_less(pulse->tail_rtt_ns, mpc->base_ns);
 	if (mpc->state == MPC_START && pulse->tail_bytes >= MPC_PULSE_PACKETS * mpc->packet_bytes &&
-	    queue_ns > mpc_of(mpc->tau_ns, mpc->params.pulse_queue))
+	    queue_ns > 3 * mpc->tau_ns / 1000)
 		mpc_end_start(mpc, now_ns, queue_ns, MPC_GROWTH);
 	return 0;
 }
@@ -753,7 +752,7 @@ static inline void mpc_init(struct mpc *mpc, const struct cc_path *path, const s
 	mpc->params = *params;
 	mpc->params.cap = params->cap ? cc_min(params->cap, MPC_MAX_RATE) : MPC_MAX_RATE;
 	mpc_on_path_change(mpc, path);
-	mpc->initial_window_bytes = mpc_clamp(path->initial_window_packets, 1, 1 << 16) * mpc->packet_bytes;
+	mpc->initial_window_packets = mpc_clamp(path->initial_window_packets, 1, 1 << 16);
 	mpc->seed = path->seed;
 }
 
@@ -772,7 +771,7 @@ static inline void mpc_on_ack(struct mpc *mpc, const struct cc_ack *ack)
 	if (!mpc->base_ns) {
 		mpc->base_ns = rtt_ns;
 		mpc->tau_ns = rtt_ns;
-		mpc_begin_start(mpc, now_ns, cc_rate(mpc->initial_window_bytes, rtt_ns));
+		mpc_begin_start(mpc, now_ns, cc_rate(mpc->initial_window_packets * mpc->packet_bytes, rtt_ns));
 	}
 	mpc->cycle_rtt_ns = cc_min(mpc->cycle_rtt_ns, rtt_ns);
 	if (mpc_sent_in_drain(mpc, sent_ns)) {
@@ -849,14 +848,14 @@ static inline void mpc_on_timer(struct mpc *mpc, cc_u64 now_ns)
 
 static inline void mpc_control(const struct mpc *mpc, struct cc_control *control)
 {
-	cc_u64 window = mpc->initial_window_bytes;
+	cc_u64 window = mpc->initial_window_packets * mpc->packet_bytes;
 
 	control->pacing_bytes_per_s = CC_UNPACED;
 	if (mpc->base_ns) {
 		/* The rate controls; the window is there for when ACKs stop, and ends a pulse. */
 		window = 2 * cc_bytes(mpc->rho, cc_min(mpc->tau_ns + mpc->queue_ns, MPC_MAX_NS)) + MPC_SPARE_PACKETS * mpc->packet_bytes;
 		if (mpc->pulse_to)
-			window = mpc_less(mpc->pulse_to, mpc->delivered_bytes) + mpc->packet_bytes;
+			window = mpc_clamp(mpc_less(mpc->pulse_to, mpc->delivered_bytes), mpc->packet_bytes, window);
 		control->pacing_bytes_per_s = mpc->rate;
 	}
 	control->cwnd_bytes = window;

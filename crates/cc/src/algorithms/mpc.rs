@@ -114,13 +114,6 @@ pub(crate) static SPEC: Spec = Spec {
             "growth in start-up: 0.585 is 1.5 times, (11)",
         ),
         Param::number("start_queue", "tau", 0.012, (0.001, 0.5), "queue that ends start-up, (11)"),
-        Param::number(
-            "pulse_queue",
-            "tau",
-            0.003,
-            (0.0005, 0.5),
-            "queue of a pulse's tail that ends start-up, (11)",
-        ),
     ],
     profiles: &[],
     fields: &[
