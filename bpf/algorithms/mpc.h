@@ -649,15 +649,17 @@ static inline void mpc_snap(struct mpc *mpc, const struct mpc_block *block)
  * (12) Far more queue than wanted: the capacity has fallen, or another flow has come. Or (13) much is lost without a queue, as a
  * policer does. What left last is all there is.
  */
-static inline void mpc_bound(struct mpc *mpc, const struct mpc_block *block)
+static inline void mpc_bound(struct mpc *mpc, cc_u64 now_ns, const struct mpc_block *block)
 {
 	const struct mpc_block *first = mpc_block_before(mpc, mpc->tau_ns);
 	cc_u64 lost = mpc_less(block->lost, first->lost);
 	cc_u64 rate = 0;
 
-	if (block->rtt_ns > mpc->base_ns + mpc->target_ns + mpc->tau_ns / 10)
+	if (block->rtt_ns > mpc->base_ns + mpc->target_ns + mpc->tau_ns / 10) {
 		rate = mpc_departure_rate(mpc_block_before(mpc, 3 * mpc->tau_ns / 10), block, mpc->tau_ns / 10);
-	else if (lost > (lost + mpc_less(block->position, first->position)) / MPC_LOSSY_PART)
+		/* Such a queue says nothing of shares. */
+		mpc->fair_from_ns = now_ns + mpc_of(mpc->tau_ns, mpc->params.settle);
+	} else if (lost > (lost + mpc_less(block->position, first->position)) / MPC_LOSSY_PART)
 		rate = mpc->departure_rate;
 	if (rate && rate < mpc->rho)
 		mpc_set_rho(mpc, rate);
@@ -735,7 +737,7 @@ static inline void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 		if (mpc->departure_rate && block.sent_ns > mpc->hold_until_ns && !mpc->block_is_limited)
 			mpc_follow(mpc, now_ns, elapsed_ns);
 	}
-	mpc_bound(mpc, &block);
+	mpc_bound(mpc, now_ns, &block);
 	mpc->prior_queue_ns = queue_ns;
 	mpc->blocks[(mpc->ended_blocks - 1) & (MPC_BLOCKS - 1)].rho = mpc->rho;
 }
