@@ -1,0 +1,58 @@
+"""The goals of Paceline's own MPC, run in world `sim`: a number, its goal, whether it holds.
+
+``senders`` says who is measured, ``own`` and ``beside`` what is run, ``measures`` how a number is read off a run, ``cells`` makes
+jobs and rows of that.
+"""
+
+from paceline.reproduce.entry import Entry, Paper, Scale
+from paceline.reproduce.mpc_goals.beside import Beside
+from paceline.reproduce.mpc_goals.cells import Cells, jobs_of, rows_of
+from paceline.reproduce.mpc_goals.own import Own
+from paceline.reproduce.mpc_goals.readings import READINGS, SCALED, STANDARD
+from paceline.reproduce.mpc_goals.senders import MPC, Sender
+
+__all__ = ["MPC", "paper"]
+
+_FULL = Scale(rate=1, duration_s=None, seeds=(1, 2, 3, 4, 5))
+_QUICK = Scale(rate=0.1, duration_s=None, seeds=(1, 2), few=True)
+
+
+def paper(sender: Sender) -> Paper:
+    """The goals, with ``sender`` for the controller under test."""
+    own, beside = Own(sender), Beside(sender)
+    return Paper(
+        key="mpc-goals",
+        citation=f"Goals of Paceline's own MPC, for {sender.label}",
+        entries=(
+            _entry(
+                "buffers",
+                "Utilisation, RTT and losses of one to eight flows over buffers of 1/16 to 16 BDP",
+                "Links used, queues short, nothing lost",
+                own.buffers,
+            ),
+            _entry("late", "A second flow 10 s after the first, at RTTs of 1 to 300 ms", "Fair within 2 s and 80 RTTs", own.late),
+            _entry("rtts", "Flows with RTTs of 25 to 55 ms, every constant 20 % off", "Fair and not fragile", own.rtts),
+            _entry("caps", "Flows that are told a highest rate", "Caps kept", own.caps),
+            _entry("steps", "The capacity goes from 4 to 2 Gbit/s, or from 2 to 4", "Changes followed", own.steps),
+            _entry("noise", "ACK noise of 5 % of the RTT, random loss of 0.1 %", "Noise and random loss borne", own.noise),
+            _entry("range", "From 1 to 300 ms and from 1 Mbit/s to 400 Gbit/s", "Stable and fair everywhere", own.range),
+            _entry("hosts", "Bursts, timer slack, ACKs in bunches, unequal forward delays", "Real hosts borne", own.hosts),
+            _entry("rivals", "CUBIC, BBR and others on constant links, each alone", "Beside others", beside.constant),
+            _entry("cellular", "CUBIC, BBR and others on cellular links, each alone", "Beside others", beside.cellular),
+            _entry("contest", "Against CUBIC, BBR and others, one flow each", "Against others", beside.contest),
+        ),
+    )
+
+
+def _entry(name: str, title: str, source: str, cells: Cells) -> Entry:
+    identity = f"mpc-goals-{name}"
+    return Entry(
+        id=identity,
+        title=title,
+        source=source,
+        readings=(STANDARD, *READINGS[name], SCALED),
+        full=_FULL,
+        quick=_QUICK,
+        jobs=jobs_of(identity, cells),
+        rows=rows_of(identity, cells),
+    )
