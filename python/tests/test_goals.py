@@ -178,6 +178,15 @@ def test_an_entry_has_a_row_per_quantity_with_a_value(entry: Entry, tmp_path: Pa
     assert all(isinstance(row, GoalRow) and row.ours is not None and math.isfinite(row.ours) for row in rows)
 
 
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.draw is not None], ids=lambda entry: entry.id)
+def test_a_figure_is_drawn(entry: Entry, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="Matplotlib is not installed")
+    runs = run_jobs(entry.jobs(TINY), tmp_path / "records", lambda _simulated_s, _done: None)
+    done = [output.Done(entry, TINY, runs, [])]
+    output.write(done, tmp_path, figures=True, command="paceline reproduce")
+    assert "<svg" in (tmp_path / f"{entry.id}.svg").read_text()
+
+
 def test_a_full_run_has_five_seeds_and_all_cells() -> None:
     counts = {entry.id: len({job.label.rpartition("-seed-")[0] for job in entry.jobs(entry.full)}) for entry in ENTRIES}
     assert all(len(entry.full.seeds) >= 5 for entry in ENTRIES)

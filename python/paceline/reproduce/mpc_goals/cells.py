@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from paceline.record import Run
 from paceline.reproduce.entry import Goal, GoalRow, Job, Row, Runs, Scale
 from paceline.reproduce.mpc_goals.measures import Reading
 
@@ -56,7 +57,12 @@ Cells = Callable[[Scale], Sequence[Cell]]
 
 def jobs_of(entry_id: str, cells: Cells) -> Callable[[Scale], list[Job]]:
     """The runs of an entry: every cell with every seed."""
-    return lambda scale: [_job(entry_id, cell, seed) for cell in cells(scale) for seed in scale.seeds]
+    return lambda scale: [job(entry_id, cell, seed) for cell in cells(scale) for seed in scale.seeds]
+
+
+def runs_of(entry_id: str, cell: Cell, scale: Scale, runs: Runs) -> list[Run]:
+    """The runs of a cell, one per seed; fresh ones, so that their tables go with them: all entries' would be gigabytes."""
+    return [Run(runs[job(entry_id, cell, seed)].directory) for seed in scale.seeds]
 
 
 def rows_of(entry_id: str, cells: Cells) -> Callable[[Scale, Runs], list[Row]]:
@@ -65,7 +71,7 @@ def rows_of(entry_id: str, cells: Cells) -> Callable[[Scale, Runs], list[Row]]:
     def rows(scale: Scale, runs: Runs) -> list[Row]:
         by_quantity: dict[str, list[Row]] = {}
         for cell in cells(scale):
-            of_seeds = [runs[_job(entry_id, cell, seed)] for seed in scale.seeds]
+            of_seeds = runs_of(entry_id, cell, scale, runs)
             for measure in cell.measures:
                 row = GoalRow.against(
                     f"{measure.quantity}, {cell.label}", measure.unit, measure.goal, [measure.read(run) for run in of_seeds]
@@ -76,7 +82,8 @@ def rows_of(entry_id: str, cells: Cells) -> Callable[[Scale, Runs], list[Row]]:
     return rows
 
 
-def _job(entry_id: str, cell: Cell, seed: int) -> Job:
+def job(entry_id: str, cell: Cell, seed: int) -> Job:
+    """The run of a cell with a seed."""
     slug = re.sub(r"[^a-z0-9.+]+", "-", cell.label.lower()).strip("-")
     return Job.of(f"{entry_id}-{slug}", {"title": f"{entry_id}: {cell.label}", **cell.scenario}, seed)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.controller import ParamSpec, controllers
 from paceline.reproduce.entry import Goal, Scale
-from paceline.reproduce.mpc2020 import TABLE_5
+from paceline.reproduce.mpc2020 import BUFFERS_BDP, TABLE_5
 from paceline.reproduce.mpc_goals import measures as read
 from paceline.reproduce.mpc_goals.cells import (
     RTT_MS,
@@ -66,18 +66,20 @@ class Own:
 
     def buffers(self, scale: Scale) -> list[Cell]:
         """Utilisation, delay and loss over buffer and number of flows."""
-        if scale.few:
-            small = [(RATE_BPS, count, buffer) for count, buffer in ((1, 1 / 16), (4, 1.0), (8, 16.0))]
-            return [self._buffer(scale, *cell, warmup_s=3, duration_s=6) for cell in small]
-        buffers = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0, 16.0)
-        cells = [
-            self._buffer(scale, RATE_BPS, count, buffer, warmup_s=3, duration_s=8) for count in (1, 2, 4, 8) for buffer in buffers
-        ]
+        cells = [self.buffer(scale, RATE_BPS, count, buffer) for count, buffer in self.grid(scale)]
         fast = ((1, 1 / 16), (8, 1 / 16), (8, 1 / 8), (1, 1.0), (4, 1.0), (8, 16.0))
-        return cells + [self._buffer(scale, FAST_BPS, *cell, warmup_s=3, duration_s=5) for cell in fast]
+        return cells if scale.few else cells + [self.buffer(scale, FAST_BPS, *cell) for cell in fast]
 
-    def _buffer(self, scale: Scale, rate_bps: float, count: int, buffer: float, *, warmup_s: float, duration_s: float) -> Cell:
+    def grid(self, scale: Scale) -> list[tuple[int, float]]:
+        """Flows and buffer, BDP, of every cell at 4 Gbit/s."""
+        if scale.few:
+            return [(1, 1 / 16), (4, 1.0), (8, 16.0)]
+        return [(count, buffer) for count in (1, 2, 4, 8) for buffer in BUFFERS_BDP]
+
+    def buffer(self, scale: Scale, rate_bps: float, count: int, buffer: float) -> Cell:
+        """``count`` equal flows over one buffer."""
         capacity_bps = rate_bps * scale.rate
+        warmup_s, duration_s = (3.0, 8.0) if rate_bps < FAST_BPS else (3.0, 5.0)
         whole = at_most(TABLE_5["loss"][count][0]) if buffer < 1 / 8 else _NO_LOSS
         std = at_most(_RATE_STD_2020) if (count, buffer) == (4, 1.0) else None
         return Cell(
@@ -103,12 +105,13 @@ class Own:
     def late(self, scale: Scale) -> list[Cell]:
         """A second flow joins the first."""
         if scale.few:
-            return [self._late(scale, RATE_BPS, rtt_ms, 1.0) for rtt_ms in (5.0, RTT_MS, 100.0)]
+            return [self.late_comer(scale, RATE_BPS, rtt_ms, 1.0) for rtt_ms in (5.0, RTT_MS, 100.0)]
         by_buffer = [(RATE_BPS, RTT_MS, buffer) for buffer in (1 / 16, 1.0, 16.0)]
         by_rtt = [(RATE_BPS, rtt_ms, 1.0) for rtt_ms in (1.0, 5.0, 100.0, 200.0, 300.0)]
-        return [self._late(scale, *cell) for cell in (*by_buffer, (FAST_BPS, RTT_MS, 1.0), *by_rtt)]
+        return [self.late_comer(scale, *cell) for cell in (*by_buffer, (FAST_BPS, RTT_MS, 1.0), *by_rtt)]
 
-    def _late(self, scale: Scale, rate_bps: float, rtt_ms: float, buffer: float) -> Cell:
+    def late_comer(self, scale: Scale, rate_bps: float, rtt_ms: float, buffer: float) -> Cell:
+        """Two flows, the second when the first has the link."""
         capacity_bps = rate_bps * scale.rate
         # As long as the first flow needs for its start where the RTT is long; then twice the goal, and more where it is cheap.
         start_s = max(10.0, 0.12 * rtt_ms)

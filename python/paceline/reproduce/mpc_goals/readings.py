@@ -5,7 +5,7 @@ STANDARD = (
     "noise of 1 % of the RTT in the mean, 10 % at most, as in the papers, and rate-paced datagram endpoints that are told "
     "of losses by ACKs. A value is the median over the seeds."
 )
-SCALED = "With --quick the links of 4 Gbit/s and more have a tenth of the rate that a row names."
+SCALED = "With --quick links above 1 Gbit/s have a tenth of the rate that a row names."
 
 #: By the entry's name.
 READINGS: dict[str, tuple[str, ...]] = {
@@ -49,14 +49,17 @@ READINGS: dict[str, tuple[str, ...]] = {
         "also with --quick. Timer slack: a host's packets leave late by an exponential time of 50 us in the mean and do "
         "not overtake each other, which bunches them. ACKs in bunches: the way back opens once a millisecond.",
     ),
-    "rivals": ("At 400 Mbit/s, where CUBIC's cycle is shorter than a run; from 10 s to 30 s. Nothing is judged.",),
+    "rivals": (
+        "A link of 400 Mbit/s and 25 ms, where CUBIC's cycle is shorter than a run, with ACK noise of 1 % of the RTT; "
+        "from 10 s to 30 s. Nothing is judged.",
+    ),
     "cellular": (
         "Recorded traces with --traces DIR; otherwise a generated one per seed, synth:lte. The link is that of "
         "scenarios/demo.toml: 20 ms each way, 1000 packets, 60 s with a warm-up of 5 s, no noise. mpc-2020 is told the "
         "mean of the trace.",
     ),
     "contest": (
-        "Both flows start together, at 400 Mbit/s; from 10 s to 30 s. Over traces as in mpc-goals-cellular. A fair share "
-        "is a half.",
+        "Both flows start together; a fair share is a half. Links are those of mpc-goals-rivals and, but for --quick, of "
+        "mpc-goals-cellular.",
     ),
 }
