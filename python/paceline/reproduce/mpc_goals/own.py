@@ -256,6 +256,9 @@ class Own:
             (1e9, RTT_MS, 2, 1.0, 5.0, 10.0),
             (FAST_BPS, RTT_MS, 2, 1.0, 3.0, 5.0),
             (400e9, 5.0, 2, 1.0, 1.0, 1.5),
+            # The corners that can be had.
+            (1e6, 300.0, 2, 4.0, 75.0, 150.0),
+            (400e9, 1.0, 2, 1.0, 0.4, 0.6),
         ]
         return [self._of_range(scale, *case) for case in by_rtt + (by_rate[1:2] if scale.few else by_rate)]
 

@@ -39,9 +39,10 @@ READINGS: dict[str, tuple[str, ...]] = {
     "range": (
         "Stable and fair is the utilisation and the RTT of mpc-goals-buffers, a Jain index of 0.95 and no loss after "
         "start-up. By RTT a run lasts 200 RTTs and at least 6 s, half of it start-up. By rate it lasts what its packets "
-        "allow: 5 s at 40 Gbit/s, 3 s of it start-up; 1.5 s at 400 Gbit/s with an RTT of 5 ms, 1 s of it start-up.",
+        "allow: 5 s at 40 Gbit/s, 3 s of it start-up; at 400 Gbit/s 1.5 s with an RTT of 5 ms and 0.6 s with 1 ms, two "
+        "thirds of it start-up.",
         "At 1 Mbit/s a packet takes 12 ms, at 10 Mbit/s 1.2 ms: a packet that waits for another is more than 5 % of the "
-        "RTT late. Buffers there are 32 and 4 BDP.",
+        "RTT late. Buffers there are 32 and 4 BDP, and 4 at 1 Mbit/s and 300 ms.",
     ),
     "hosts": (
         "Four flows, from 6 s to 12 s. Bursts: a host's link opens once a millisecond, each host's a quarter of a "
