@@ -1,5 +1,6 @@
 """``paceline reproduce``: tables and figures of the papers, ours beside theirs."""
 
+import dataclasses
 import importlib.util
 import tempfile
 import time
@@ -16,7 +17,7 @@ from paceline.cli.output import console, print_json, print_table
 from paceline.cli.run import PATIENCE_S
 from paceline.reproduce import PAPERS, select
 from paceline.reproduce.entry import Entry, Job, Runs
-from paceline.reproduce.output import HEADINGS, Done, cells, document, write
+from paceline.reproduce.output import Done, cells, count_held, document, headings, write
 from paceline.reproduce.running import run_jobs
 from paceline.summary import ABSENT
 
@@ -39,6 +40,16 @@ def reproduce(
     records: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the records of the runs in this directory.", show_default=False)
     ] = None,
+    traces: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of recorded link traces (*.down) for the entries about cellular links [default: a generated trace].",
+            show_default=False,
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
 ) -> None:
     """Run tables and figures of the papers again and print ours beside theirs."""
@@ -49,7 +60,7 @@ def reproduce(
     for directory in (out, records):
         if directory is not None:
             _make(directory)
-    scales = [entry.quick if quick else entry.full for entry in chosen]
+    scales = [dataclasses.replace(entry.quick if quick else entry.full, traces=traces) for entry in chosen]
     with ExitStack() as stack:
         if records is None:
             # An interrupted run may still be writing.
@@ -58,7 +69,8 @@ def reproduce(
         runs = _run([job for entry, scale in zip(chosen, scales, strict=True) for job in entry.jobs(scale)], records)
         done = [Done(entry, scale, runs, entry.rows(scale, runs)) for entry, scale in zip(chosen, scales, strict=True)]
         if out is not None:
-            _write(done, out, quick=quick)
+            options = [*(["--quick"] if quick else []), *(["--traces DIR"] if traces is not None else [])]
+            _write(done, out, command=" ".join(["paceline reproduce", *options]))
     if as_json:
         print_json(document(done))
     else:
@@ -114,12 +126,12 @@ def _make(directory: Path) -> None:
         raise InputError(f"{directory}: {error.strerror}") from None
 
 
-def _write(done: Sequence[Done], out: Path, *, quick: bool) -> None:
+def _write(done: Sequence[Done], out: Path, *, command: str) -> None:
     figures = importlib.util.find_spec("matplotlib") is not None
     if not figures:
         console(stderr=True).print("no figures are drawn: they need Matplotlib, pip install 'paceline[plot]'")
     try:
-        write(done, out, figures=figures, command="paceline reproduce --quick" if quick else "paceline reproduce")
+        write(done, out, figures=figures, command=command)
     except OSError as error:
         raise InputError(f"{error.filename or out}: {error.strerror}") from None
 
@@ -137,8 +149,11 @@ def _print(done: Sequence[Done], out: Path | None) -> None:
         said |= set(each.entry.readings)
         plain.print()
         lines = [cells(row) for row in each.rows]
-        kept = [index for index in range(len(HEADINGS)) if any(line[index] != ABSENT for line in lines)]
-        print_table([HEADINGS[index] for index in kept], [[line[index] for index in kept] for line in lines], left=2)
+        names = headings(each.rows)
+        kept = [index for index in range(len(names)) if any(line[index] != ABSENT for line in lines)]
+        print_table([names[index] for index in kept], [[line[index] for index in kept] for line in lines], left=2)
+        if (held := count_held(each.rows)) is not None:
+            plain.print(held)
         plain.print()
     if out is not None:
         plain.print(f"written  {out}: rows.json, rows.csv, a page of each", soft_wrap=True)

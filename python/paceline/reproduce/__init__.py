@@ -7,11 +7,15 @@ import difflib
 from collections.abc import Sequence
 
 from paceline._native import InputError
-from paceline.reproduce import mpc2020
+from paceline.controller import controllers
+from paceline.reproduce import mpc2020, mpc_goals
 from paceline.reproduce.entry import Entry, Paper
 
-#: Every paper, in the order of the years.
-PAPERS: tuple[Paper, ...] = (mpc2020.PAPER,)
+#: Every paper, in the order of the years; then the goals, once the controller that they are for is there.
+PAPERS: tuple[Paper, ...] = (
+    mpc2020.PAPER,
+    *([mpc_goals.paper(mpc_goals.MPC)] if mpc_goals.MPC.name in controllers() else []),
+)
 
 
 def entries() -> dict[str, Entry]:

@@ -7,6 +7,7 @@ functions; ``running`` carries it out, ``output`` writes it down.
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomli_w
@@ -68,20 +69,72 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Goal:
+    """What a number of ours should be."""
+
+    value: float
+    #: Ours should be at least the value; otherwise at most.
+    at_least: bool
+
+    def __str__(self) -> str:
+        return f"{'≥' if self.at_least else '≤'} {self.value:.4g}"
+
+    def held_by(self, value: float) -> bool:
+        """Whether ``value`` is on the right side; the goal itself is."""
+        return value >= self.value if self.at_least else value <= self.value
+
+
+@dataclass(frozen=True)
+class GoalRow(Row):
+    """One number of ours beside a goal instead of a paper. A goal of ``None``: shown, not judged."""
+
+    goal: Goal | None = None
+
+    @classmethod
+    def against(cls, quantity: str, unit: str, goal: Goal | None, values: Sequence[float | None]) -> "GoalRow":
+        """The row of ``values``, one per seed; those not measured are left out."""
+        return cls(quantity, unit, None, tuple(value for value in values if value is not None), goal)
+
+    @property
+    def held(self) -> bool | None:
+        """Whether the median over the seeds holds the goal; ``None`` without one of them."""
+        return None if self.goal is None or self.ours is None else self.goal.held_by(self.ours)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as ``paceline reproduce --json`` prints it."""
+        return {
+            "quantity": self.quantity,
+            "unit": self.unit,
+            "goal": None if self.goal is None else self.goal.value,
+            "bound": None if self.goal is None else "at least" if self.goal.at_least else "at most",
+            "ours": self.ours,
+            "low": self.low,
+            "high": self.high,
+            "held": self.held,
+            "seeds": len(self.values),
+        }
+
+
+@dataclass(frozen=True)
 class Scale:
     """How large the runs are."""
 
-    #: Link rate over the paper's. Rates in rows are divided by it.
+    #: Link rate over that of a full run. Rates in rows are divided by it.
     rate: float
-    duration_s: float
+    #: Of every run; ``None``: the entry says for each of its runs.
+    duration_s: float | None
     seeds: tuple[int, ...]
     #: Only those cells of a table that tell most.
     few: bool = False
+    #: Folder of recorded link traces; without it entries about such links take a generated trace.
+    traces: Path | None = None
 
     def __str__(self) -> str:
-        rate = "the paper's rates" if self.rate == 1 else f"{self.rate:g} of the paper's rates"
+        whose = "full" if self.duration_s is None else "the paper's"
+        rate = f"{whose} rates" if self.rate == 1 else f"{self.rate:g} of {whose} rates"
+        duration = "" if self.duration_s is None else f" {self.duration_s:g} s,"
         seeds = f"seed {self.seeds[0]}" if len(self.seeds) == 1 else f"seeds {', '.join(map(str, self.seeds))}"
-        return f"{rate}, {self.duration_s:g} s, {seeds}"
+        return f"{rate},{duration} {seeds}"
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from paceline import __version__
-from paceline.reproduce.entry import Entry, Row, Runs, Scale
+from paceline.reproduce.entry import Entry, GoalRow, Row, Runs, Scale
 from paceline.summary import ABSENT
 
-#: Columns of every table for people.
-HEADINGS = ("quantity", "unit", "paper", "ours", "least to most", "ratio")
+#: Columns of a table for people, beside a paper and beside goals.
+_PAPER_HEADINGS = ("quantity", "unit", "paper", "ours", "least to most", "ratio")
+_GOAL_HEADINGS = ("quantity", "unit", "goal", "ours", "least to most", "held")
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,26 @@ def document(done: Sequence[Done]) -> dict[str, Any]:
     return {"paceline_version": __version__, "entries": [each.to_dict() for each in done]}
 
 
+def headings(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Columns of a table of ``rows`` for people."""
+    return _GOAL_HEADINGS if any(isinstance(row, GoalRow) for row in rows) else _PAPER_HEADINGS
+
+
 def cells(row: Row) -> tuple[str, ...]:
-    """The row as text, in the order of :data:`HEADINGS`."""
+    """The row as text, in the order of :func:`headings`."""
     spread = ABSENT if row.low is None or row.high is None else f"{_number(row.low)} to {_number(row.high)}"
+    if isinstance(row, GoalRow):
+        goal = ABSENT if row.goal is None else str(row.goal)
+        held = ABSENT if row.held is None else "yes" if row.held else "no"
+        return row.quantity, row.unit, goal, _number(row.ours), spread, held
     ratio = ABSENT if row.ratio is None else f"{row.ratio:.3g}"
     return row.quantity, row.unit, _number(row.paper), _number(row.ours), spread, ratio
+
+
+def count_held(rows: Sequence[Row]) -> str | None:
+    """How many goals are held, in words; ``None`` where none is judged."""
+    judged = [row.held for row in rows if isinstance(row, GoalRow) and row.held is not None]
+    return f"{sum(judged)} of {len(judged)} goals held" if judged else None
 
 
 def write(done: Sequence[Done], directory: Path, *, figures: bool, command: str) -> list[Path]:
@@ -74,16 +90,13 @@ def write(done: Sequence[Done], directory: Path, *, figures: bool, command: str)
 
 
 def _csv(done: Sequence[Done]) -> str:
+    lines = [{"entry": each.entry.id, **row.to_dict()} for each in done for row in each.rows]
+    # Rows beside a paper and rows beside a goal may share the table.
+    columns = dict.fromkeys(name for line in lines for name in line)
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    heading: list[str] | None = None
-    for each in done:
-        for row in each.rows:
-            values = {"entry": each.entry.id, **row.to_dict()}
-            if heading is None:
-                heading = list(values)
-                writer.writerow(heading)
-            writer.writerow(values.values())
+    writer = csv.DictWriter(file, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
     return file.getvalue()
 
 
@@ -94,7 +107,9 @@ def _page(each: Done, figure: str | None, command: str) -> str:
     lines += [*(f"* {reading}" for reading in entry.readings), ""]
     if figure is not None:
         lines += [f"![{entry.title}]({figure})", ""]
-    lines += [f"| {' | '.join(HEADINGS)} |", "| --- | --- | ---: | ---: | ---: | ---: |"]
+    if (held := count_held(each.rows)) is not None:
+        lines += [f"{held}.", ""]
+    lines += [f"| {' | '.join(headings(each.rows))} |", "| --- | --- | ---: | ---: | ---: | ---: |"]
     lines += [f"| {' | '.join(cells(row))} |" for row in each.rows]
     return "\n".join([*lines, ""])
 
