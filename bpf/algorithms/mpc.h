@@ -548,7 +548,7 @@ static inline cc_u32 mpc_see_pulse(struct mpc *mpc, cc_u64 now_ns, cc_u64 sent_n
 	mpc->judged_pulses++;
 	queue_ns = mpc_less(pulse->tail_rtt_ns, mpc->base_ns);
 	if (mpc->state == MPC_START && pulse->tail_bytes >= MPC_PULSE_PACKETS * mpc->packet_bytes &&
-	    queue_ns > 3 * mpc->tau_ns / 1000)
+	    queue_ns > 3 * mpc->tau_ns / 1000 + mpc->noise_ns)
 		mpc_end_start(mpc, now_ns, queue_ns, MPC_GROWTH);
 	return 0;
 }
@@ -560,7 +560,7 @@ static inline void mpc_start_block(struct mpc *mpc, cc_u64 now_ns, cc_u64 queue_
 	cc_u64 growth = cc_exp2(cc_min(log, 8 << CC_LOG_BITS) + ((cc_u64)MPC_BITS << CC_LOG_BITS));
 
 	mpc_set_rho(mpc, cc_min(mpc->rho, MPC_MAX_RATE >> 8) * growth >> MPC_BITS);
-	if (queue_ns <= mpc_of(mpc->tau_ns, mpc->params.start_queue) + mpc_packet_ns(mpc))
+	if (queue_ns <= mpc_of(mpc->tau_ns, mpc->params.start_queue) + mpc_packet_ns(mpc) + 3 * mpc->noise_ns)
 		return;
 	mpc_set_rho(mpc, mpc->rho / 2);
 	mpc_end_start(mpc, now_ns, queue_ns, MPC_STEADY);
@@ -700,13 +700,13 @@ static inline void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 	mpc->blocks[mpc->ended_blocks++ & (MPC_BLOCKS - 1)] = block;
 	mpc->queue_sent_ns = block.sent_ns;
 	mpc->queue_position = block.position;
+	mpc->noise_ns = mpc_toward(mpc->noise_ns, mpc_distance(queue_ns, mpc->queue_ns), MPC_ONE / 20);
 	if (mpc->state == MPC_START) {
 		mpc->queue_ns = queue_ns;
 		mpc_start_block(mpc, now_ns, queue_ns, elapsed_ns);
 		mpc->blocks[(mpc->ended_blocks - 1) & (MPC_BLOCKS - 1)].rho = mpc->rho;
 		return;
 	}
-	mpc->noise_ns = mpc_toward(mpc->noise_ns, mpc_distance(queue_ns, mpc->queue_ns), MPC_ONE / 20);
 	mpc_hear_drain(mpc, queue_ns, block.sent_ns, now_ns);
 	mpc->mean_queue_ns = mpc_toward(mpc->mean_queue_ns, queue_ns, MPC_ONE / (mpc->in_dip ? 50 : 10));
 	mpc->queue_ns = queue_ns;
@@ -719,7 +719,8 @@ static inline void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 		mpc_average(mpc, elapsed_ns, cc_max(memory_ns, 8 * mpc->tau_ns));
 	}
 	/* A queue is there if two blocks in a row say so. What is too short to be one is a matter of the path, not of the price. */
-	present_ns = cc_min(mpc->target_ns / 10, mpc->tau_ns / 500 + mpc_packet_ns(mpc));
+	present_ns = cc_max(mpc->tau_ns / 500 + mpc_packet_ns(mpc), 3 * mpc->noise_ns);
+	present_ns = cc_min(present_ns, mpc->target_ns / 10);
 	present_ns = cc_max(present_ns, cc_min(mpc_slow_queue_ns(mpc), mpc->target_ns) / 4);
 	if (cc_min(queue_ns, mpc->prior_queue_ns) <= present_ns) {
 		mpc->emptied_ns = now_ns;
