@@ -26,6 +26,8 @@
 #define MPC_PARAM_BITS 16
 #define MPC_PARAM_ONE ((cc_u64)1 << MPC_PARAM_BITS)
 #define MPC_FINE_BITS 8
+/* A byte's time at rho has this many bits below the ns. */
+#define MPC_BYTE_BITS 26
 /* Limits that keep products within 64 bits. */
 #define MPC_MAX_RATE ((cc_u64)1 << 40)
 #define MPC_MAX_NS ((cc_u64)1 << 34)
@@ -127,6 +129,10 @@ struct mpc {
 	cc_u64 slow_queue;
 	cc_u64 mean_queue_ns;
 	cc_u64 noise_ns;
+	/* Of rho and tau, kept from block to block: the least rate, the window, and the time of a byte in 2^-26 ns. */
+	cc_u64 least_rate;
+	cc_u64 window_bytes;
+	cc_u64 byte_time;
 	/* Losses: in all, and of the present step. */
 	cc_u64 lost;
 	cc_u64 lost_in_step;
@@ -231,10 +237,17 @@ static inline cc_u64 mpc_packet_ns(const struct mpc *mpc)
 
 static inline void mpc_set_rho(struct mpc *mpc, cc_u64 rho)
 {
-	/* Two packets per tau keep the measurement going. */
-	cc_u64 floor = cc_max(cc_rate(2 * mpc->packet_bytes, mpc->tau_ns), 1);
+	mpc->rho = mpc_clamp(cc_min(rho, mpc->params.cap), cc_min(mpc->least_rate, mpc->params.cap), MPC_MAX_RATE);
+}
 
-	mpc->rho = mpc_clamp(cc_min(rho, mpc->params.cap), floor, MPC_MAX_RATE);
+/* What follows from rho and tau until the next block. */
+static inline void mpc_keep(struct mpc *mpc)
+{
+	cc_u64 ns = cc_min(mpc->tau_ns + mpc->queue_ns, MPC_MAX_NS);
+
+	/* The rate controls; the window is there for when ACKs stop. */
+	mpc->window_bytes = 2 * cc_bytes(mpc->rho, ns) + MPC_SPARE_PACKETS * mpc->packet_bytes;
+	mpc->byte_time = (CC_SECOND_NS << MPC_BYTE_BITS) / cc_max(mpc->rho, 1);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ the model */
@@ -253,6 +266,8 @@ static inline void mpc_set_target(struct mpc *mpc)
 	cc_u64 queue_ns;
 
 	mpc->tau_ns = mpc_clamp(mpc->base_ns + mpc_slow_queue_ns(mpc), least_ns, MPC_MAX_NS);
+	/* Two packets per tau keep the measurement going. */
+	mpc->least_rate = cc_max(cc_rate(2 * mpc->packet_bytes, mpc->tau_ns), 1);
 	log += (rate_log * (cc_s64)p->rate_exponent + rtt_log * (cc_s64)p->rtt_exponent) >> MPC_PARAM_BITS;
 	queue_ns = cc_min(cc_exp2(log > 0 ? (cc_u64)log : 0), MPC_MAX_NS);
 	mpc->target_ns = cc_max(queue_ns * mpc_share(mpc->base_ns, mpc->base_ns + p->knee_ns) >> MPC_BITS, 1);
@@ -408,7 +423,8 @@ static inline void mpc_hear_drain(struct mpc *mpc, cc_u64 queue_ns, cc_u64 sent_
 static inline cc_u64 mpc_steered_rate(const struct mpc *mpc, cc_u64 now_ns)
 {
 	cc_u64 position = mpc->delivered_bytes + mpc->in_flight_bytes;
-	cc_u64 sent_ns = cc_min(cc_time(cc_min(mpc_less(position, mpc->queue_position), MPC_MAX_RATE), mpc->rho), MPC_MAX_NS);
+	cc_u64 sent_bytes = cc_min(mpc_less(position, mpc->queue_position), mpc->window_bytes);
+	cc_u64 sent_ns = sent_bytes * mpc->byte_time >> MPC_BYTE_BITS;
 	cc_u64 elapsed_ns = now_ns - cc_min(mpc->queue_sent_ns, now_ns);
 	cc_u64 queue_ns, horizon_ns = cc_max(mpc_of(mpc->tau_ns, mpc->params.horizon), 1);
 
@@ -454,7 +470,6 @@ static inline cc_u64 mpc_start_rate(struct mpc *mpc, cc_u64 now_ns)
 
 static inline void mpc_set_rate(struct mpc *mpc, cc_u64 now_ns)
 {
-	cc_u64 floor = cc_max(cc_rate(2 * mpc->packet_bytes, mpc->tau_ns), 1);
 	cc_u64 rate;
 
 	if (mpc->state == MPC_START) {
@@ -472,7 +487,7 @@ static inline void mpc_set_rate(struct mpc *mpc, cc_u64 now_ns)
 				mpc->state = MPC_STEADY;
 		}
 	}
-	mpc->rate = mpc_clamp(cc_min(rate, mpc->params.cap), floor, MPC_MAX_RATE);
+	mpc->rate = cc_min(mpc_clamp(rate, mpc->least_rate, MPC_MAX_RATE), mpc->params.cap);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- start-up */
@@ -503,8 +518,10 @@ static inline void mpc_begin_start(struct mpc *mpc, cc_u64 now_ns, cc_u64 rho)
 	mpc->drains = 0;
 	mpc->cycle_rtt_ns = CC_NONE;
 	mpc->in_dip = 0;
-	mpc_set_rho(mpc, rho);
+	mpc->rho = mpc_clamp(cc_min(rho, mpc->params.cap), 1, MPC_MAX_RATE);
+	mpc->queue_ns = 0;
 	mpc_set_target(mpc);
+	mpc_keep(mpc);
 	mpc->rate = mpc->rho;
 }
 
@@ -748,6 +765,10 @@ static inline void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 static inline void mpc_on_path_change(struct mpc *mpc, const struct cc_path *path)
 {
 	mpc->packet_bytes = mpc_clamp(path->packet_bytes, 1, 1 << 16);
+	if (!mpc->base_ns)
+		return;
+	mpc_set_target(mpc);
+	mpc_keep(mpc);
 }
 
 static inline void mpc_init(struct mpc *mpc, const struct cc_path *path, const struct mpc_params *params)
@@ -795,6 +816,7 @@ static inline void mpc_on_ack(struct mpc *mpc, const struct cc_ack *ack)
 	mpc->block_acks++;
 	if (mpc->block_acks >= MPC_BLOCK_ACKS && now_ns - mpc->block_began_ns >= mpc->tau_ns / MPC_BLOCKS_PER_TAU) {
 		mpc_end_block(mpc, now_ns);
+		mpc_keep(mpc);
 		mpc->block_acks = 0;
 		mpc->block_began_ns = now_ns;
 		mpc->block_is_drain = 0;
@@ -841,6 +863,7 @@ static inline void mpc_on_resume(struct mpc *mpc, const struct cc_resume *resume
 	mpc->queue_position = mpc->delivered_bytes;
 	mpc->queue_seen_ns = resume->now_ns;
 	mpc->snap.sent_ns = 0;
+	mpc_keep(mpc);
 }
 
 static inline void mpc_on_timer(struct mpc *mpc, cc_u64 now_ns)
@@ -855,8 +878,8 @@ static inline void mpc_control(const struct mpc *mpc, struct cc_control *control
 
 	control->pacing_bytes_per_s = CC_UNPACED;
 	if (mpc->base_ns) {
-		/* The rate controls; the window is there for when ACKs stop, and ends a pulse. */
-		window = 2 * cc_bytes(mpc->rho, cc_min(mpc->tau_ns + mpc->queue_ns, MPC_MAX_NS)) + MPC_SPARE_PACKETS * mpc->packet_bytes;
+		window = mpc->window_bytes;
+		/* It ends a pulse even if no ACK does. */
 		if (mpc->pulse_to)
 			window = mpc_clamp(mpc_less(mpc->pulse_to, mpc->delivered_bytes), mpc->packet_bytes, window);
 		control->pacing_bytes_per_s = mpc->rate;
