@@ -43,7 +43,7 @@
 #define MPC_PULSES_PER_TAU 2
 /* Judged by its last 3/10, at least so many packets: more than 3/1000 tau of queue end start-up. */
 #define MPC_PULSE_TAIL(bytes) ((bytes) * 3 / 10)
-#define MPC_PULSE_PACKETS 24
+#define MPC_PULSE_PACKETS 8
 /* Pulses that may be on the way. A power of two. */
 #define MPC_PULSES 4u
 /* The rates of a drain and of what makes up for it, quarters of rho. */
