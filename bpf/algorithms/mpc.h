@@ -259,7 +259,7 @@ static inline void mpc_keep(struct mpc *mpc)
 static inline void mpc_set_target(struct mpc *mpc)
 {
 	const struct mpc_params *p = &mpc->params;
-	cc_u64 least_ns = cc_time(p->least_packets * mpc->packet_bytes, mpc->rho);
+	cc_u64 least_ns = cc_min(cc_time(p->least_packets * mpc->packet_bytes, mpc->rho), MPC_MAX_NS);
 	cc_s64 log = (cc_s64)cc_log2(p->queue_ns);
 	cc_s64 rate_log = (cc_s64)cc_log2(500000000) - (cc_s64)cc_log2(mpc->rho);
 	cc_s64 rtt_log = (cc_s64)cc_log2(mpc->base_ns) - (cc_s64)cc_log2(25000000);
@@ -732,7 +732,7 @@ static inline void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 		cc_u64 short_ns = cc_max(mpc_slow_queue_ns(mpc), cc_max(mpc->tau_ns / 1000, 1));
 		cc_u64 memory_ns = mpc_of(mpc->tau_ns, mpc->params.memory);
 
-		memory_ns = memory_ns * mpc_share(mpc->tau_ns, short_ns) >> MPC_BITS;
+		memory_ns = cc_min(memory_ns, MPC_MAX_NS) * mpc_share(mpc->tau_ns, short_ns) >> MPC_BITS;
 		mpc_average(mpc, elapsed_ns, cc_max(memory_ns, 8 * mpc->tau_ns));
 	}
 	/* A queue is there if two blocks in a row say so. What is too short to be one is a matter of the path, not of the price. */

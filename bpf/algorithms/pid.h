@@ -206,7 +206,8 @@ static inline void pid_sample(struct pid *pid, cc_u64 now_ns, cc_u64 rtt_ns, int
 		pid->unreachable_samples = 0;
 	output = cc_max(cc_min(output, PID_MAX_OUTPUT), PID_MIN_OUTPUT);
 	pid_set_rate(pid, (pid->mu * output) / PID_ONE);
-	slow_step_ns = slope_ns * cc_min(step_ns, pid->setpoint_ns) / pid->setpoint_ns;
+	/* At most 4 s of it: keeps the product within 64 bits. */
+	slow_step_ns = cc_min(slope_ns, (cc_u64)1 << 32) * cc_min(step_ns, pid->setpoint_ns) / pid->setpoint_ns;
 	pid->slow_rtt_ns = rising ? pid->slow_rtt_ns + slow_step_ns : pid->slow_rtt_ns - slow_step_ns;
 	pid->sampled_ns = now_ns;
 }

@@ -37,7 +37,7 @@ static inline cc_u64 cc_bytes(cc_u64 rate, cc_u64 ns)
 	return rate * seconds + rate_giga * ns_rest + rate_rest * ns_rest / CC_SECOND_NS;
 }
 
-/* ns that `bytes` take at `rate` bytes/s, both at most 2^40, to 2^-26 of them; CC_NEVER when there is no rate. */
+/* ns that `bytes` take at `rate` bytes/s, both at most 2^40, to 2^-26 of them, at most 2^63; CC_NEVER when there is no rate. */
 static inline cc_u64 cc_time(cc_u64 bytes, cc_u64 rate)
 {
 	if (rate >> 33) {
@@ -46,7 +46,7 @@ static inline cc_u64 cc_time(cc_u64 bytes, cc_u64 rate)
 	}
 	if (!rate)
 		return CC_NEVER;
-	return bytes / rate * CC_SECOND_NS + bytes % rate * CC_SECOND_NS / rate;
+	return cc_min(bytes / rate, (cc_u64)1 << 33) * CC_SECOND_NS + bytes % rate * CC_SECOND_NS / rate;
 }
 
 /* Logarithms are to the base of 2 and have 16 bits of fraction. */
