@@ -129,9 +129,9 @@ struct mpc {
 	cc_u64 slow_queue;
 	cc_u64 mean_queue_ns;
 	cc_u64 noise_ns;
-	/* Of rho and tau, kept from block to block: the least rate, the window, and the time of a byte in 2^-26 ns. */
+	/* Of rho and tau, kept from block to block: the least rate, what two RTTs make, and the time of a byte in 2^-26 ns. */
 	cc_u64 least_rate;
-	cc_u64 window_bytes;
+	cc_u64 two_rtts_bytes;
 	cc_u64 byte_time;
 	/* Losses: in all, and of the present step. */
 	cc_u64 lost;
@@ -245,8 +245,7 @@ static inline void mpc_keep(struct mpc *mpc)
 {
 	cc_u64 ns = cc_min(mpc->tau_ns + mpc->queue_ns, MPC_MAX_NS);
 
-	/* The rate controls; the window is there for when ACKs stop. */
-	mpc->window_bytes = 2 * cc_bytes(mpc->rho, ns) + MPC_SPARE_PACKETS * mpc->packet_bytes;
+	mpc->two_rtts_bytes = 2 * cc_bytes(mpc->rho, ns);
 	mpc->byte_time = (CC_SECOND_NS << MPC_BYTE_BITS) / cc_max(mpc->rho, 1);
 }
 
@@ -423,7 +422,7 @@ static inline void mpc_hear_drain(struct mpc *mpc, cc_u64 queue_ns, cc_u64 sent_
 static inline cc_u64 mpc_steered_rate(const struct mpc *mpc, cc_u64 now_ns)
 {
 	cc_u64 position = mpc->delivered_bytes + mpc->in_flight_bytes;
-	cc_u64 sent_bytes = cc_min(mpc_less(position, mpc->queue_position), mpc->window_bytes);
+	cc_u64 sent_bytes = cc_min(mpc_less(position, mpc->queue_position), mpc->two_rtts_bytes);
 	cc_u64 sent_ns = sent_bytes * mpc->byte_time >> MPC_BYTE_BITS;
 	cc_u64 elapsed_ns = now_ns - cc_min(mpc->queue_sent_ns, now_ns);
 	cc_u64 queue_ns, horizon_ns = cc_max(mpc_of(mpc->tau_ns, mpc->params.horizon), 1);
@@ -878,8 +877,8 @@ static inline void mpc_control(const struct mpc *mpc, struct cc_control *control
 
 	control->pacing_bytes_per_s = CC_UNPACED;
 	if (mpc->base_ns) {
-		window = mpc->window_bytes;
-		/* It ends a pulse even if no ACK does. */
+		/* The rate controls; the window is there for when ACKs stop, and ends a pulse. */
+		window = mpc->two_rtts_bytes + MPC_SPARE_PACKETS * mpc->packet_bytes;
 		if (mpc->pulse_to)
 			window = mpc_clamp(mpc_less(mpc->pulse_to, mpc->delivered_bytes), mpc->packet_bytes, window);
 		control->pacing_bytes_per_s = mpc->rate;
