@@ -10,7 +10,7 @@ import pytest
 
 import paceline as pl
 from handmade import Command
-from paceline.reproduce import PAPERS, entries, mpc2020, output, select
+from paceline.reproduce import PAPERS, entries, mpc, mpc2020, output, select
 from paceline.reproduce.entry import Entry, Row, Runs, Scale
 from paceline.reproduce.running import run_jobs
 
@@ -88,8 +88,8 @@ def test_runs_that_differ_have_records_that_differ(quick: bool) -> None:
 
 def test_the_numbers_of_table_5_are_complete() -> None:
     for printed in mpc2020.TABLE_5.values():
-        assert tuple(printed) == mpc2020.COUNTS
-        assert all(len(row) == len(mpc2020.BUFFERS_BDP) for row in printed.values())
+        assert tuple(printed) == mpc.COUNTS
+        assert all(len(row) == len(mpc.BUFFERS_BDP) for row in printed.values())
 
 
 def test_flows_of_table_2_have_their_rtts(tmp_path: Path) -> None:
