@@ -111,7 +111,9 @@ class Setting:
             tables = [{**table, "from": "senders", "to": end} for table, end in zip(tables, ends, strict=True)]
         else:
             scenario["link"] = bottleneck
-        return Job.of(f"{self.label}-{label}", {**scenario, "flows": tables}, seed)
+        # Entries of different scale have records of different names.
+        at = "" if scale.rate == 1 else f"-at-{scale.rate:g}"
+        return Job.of(f"{self.label}-{label}{at}", {**scenario, "flows": tables}, seed)
 
     def controller_of(self, count: int, scale: Scale, *, cap_bps: float | None = None) -> dict[str, Any]:
         """The controller of one of ``count`` flows: r_min is C/(4N), r_max the cap or 2C."""
@@ -436,6 +438,7 @@ class Approach:
         places = [BUFFERS_BDP.index(buffer) for buffer in self.printed_s]
         axis.plot(places, list(self.printed_s.values()), "x", color="C1", label="the paper's text")
         axis.set_yscale("log")
+        axis.set_yticks((0.2, 0.5, 1, 2, 5, 10, 20))
         axis.yaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_minor_formatter("")
         axis.set_ylabel("Time to the bottleneck's rate (s)")

@@ -259,10 +259,12 @@ PAPER = Paper(
                 _START_READING,
                 LOSS_READING,
                 RATE_READING,
-                "A full run lasts as long as 100 million packets take at 40 Gbit/s. An RTT is the mean among the flows of their "
+                "A run lasts as long as 100 million packets take at 40 Gbit/s. An RTT is the mean among the flows of their "
                 "medians.",
+                "All cells are run at a tenth of the rate, those of two flows at full size in figures 5 to 8. Rates and RTTs are the "
+                "same at both; a flow loses a packet or two per probe at either, which of ten times as many is a tenth.",
             ),
-            full=_FULL,
+            full=_TENTH,
             quick=_QUICK,
             jobs=_STUDY.jobs,
             rows=_STUDY.rows,
@@ -277,7 +279,8 @@ PAPER = Paper(
                 _START_READING,
                 RATE_READING,
                 "The same runs as for table V but for one option: `tell_losses` of the endpoint is `detected`, as on a real "
-                "network. They are run at a tenth of the rate, which leaves rates and RTTs as they are.",
+                "network. What is lost is what flows send too fast for an RTT, a part of all packets that does not depend on the "
+                "rate.",
             ),
             full=_TENTH,
             quick=_QUICK,
