@@ -261,8 +261,8 @@ PAPER = Paper(
                 RATE_READING,
                 "A run lasts as long as 100 million packets take at 40 Gbit/s. An RTT is the mean among the flows of their "
                 "medians.",
-                "All cells are run at a tenth of the rate, those of two flows at full size in figures 5 to 8. Rates and RTTs are the "
-                "same at both; a flow loses a packet or two per probe at either, which of ten times as many is a tenth.",
+                "All cells are run at a tenth of the rate, those of two flows at full size in figures 5 to 8. Rates and RTTs are "
+                "the same at both; a flow loses a packet or two per probe at either, which of ten times as many is a tenth.",
             ),
             full=_TENTH,
             quick=_QUICK,
