@@ -43,7 +43,7 @@ RATE_READING = (
 )
 LOSS_READING = (
     "An endpoint is told of a loss at the instant of the drop, packet by packet, as the paper's simulator records it: with the "
-    "notice an RTT later flows go on at full speed meanwhile and lose four to five orders of magnitude more."
+    "notice an RTT later flows go on at full speed meanwhile and lose about five orders of magnitude more."
 )
 
 

@@ -23,7 +23,7 @@ _DIGITS = 6
 
 _INDEX = """# Papers, run again
 
-The tables and figures of the papers, ours beside theirs, at full size. This folder is generated from runs:
+The tables and figures of the papers, ours beside theirs, at the size that each entry names. This folder is generated from runs:
 `paceline reproduce --pages docs/reproduction` (an ID before `--pages` runs that entry and leaves the others as they are). The
 rows behind a page are in the JSON file of its name.
 
