@@ -10,7 +10,7 @@ import pytest
 
 import paceline as pl
 from handmade import Command
-from paceline.reproduce import PAPERS, entries, mpc2020, output, select
+from paceline.reproduce import PAPERS, entries, mpc, mpc2020, output, select
 from paceline.reproduce.entry import Entry, Row, Runs, Scale
 from paceline.reproduce.running import run_jobs
 
@@ -65,7 +65,11 @@ def test_ids_start_with_the_key_of_their_paper_and_differ() -> None:
 
 def test_an_id_or_the_beginning_of_several_selects() -> None:
     assert [entry.id for entry in select(["mpc2020-table1"])] == ["mpc2020-table1"]
-    assert [entry.id for entry in select(["mpc2020-table"])] == ["mpc2020-table1", "mpc2020-table2", "mpc2020-table5"]
+    assert [entry.id for entry in select(["mpc2020-table5"])] == ["mpc2020-table5"]
+    assert [entry.id for entry in select(["mpc2020-table5-t"])] == ["mpc2020-table5-told-late"]
+    tables = [name for name in entries() if name.startswith("mpc2020-table")]
+    assert len(tables) > 1
+    assert [entry.id for entry in select(["mpc2020-table"])] == tables
     assert select([]) == list(entries().values())
     assert len(select(["mpc2020-table1", "mpc"])) == len(select(["mpc"]))
     with pytest.raises(pl.InputError, match="no table or figure is called ``"):
@@ -75,11 +79,8 @@ def test_an_id_or_the_beginning_of_several_selects() -> None:
 @pytest.mark.parametrize(("entry", "scale"), SCALES)
 def test_every_run_is_accepted(entry: Entry, scale: Scale) -> None:
     for job in entry.jobs(scale):
-        resolved = pl.check(job.scenario)
+        pl.check(job.scenario)
         assert job.duration_s == scale.duration_s
-        assert {flow["stack"] if isinstance(flow["stack"], str) else flow["stack"]["kind"] for flow in resolved["flows"]} == {
-            "datagram"
-        }
 
 
 @pytest.mark.parametrize("quick", [False, True])
@@ -90,8 +91,8 @@ def test_runs_that_differ_have_records_that_differ(quick: bool) -> None:
 
 def test_the_numbers_of_table_5_are_complete() -> None:
     for printed in mpc2020.TABLE_5.values():
-        assert tuple(printed) == mpc2020.COUNTS
-        assert all(len(row) == len(mpc2020.BUFFERS_BDP) for row in printed.values())
+        assert tuple(printed) == mpc.COUNTS
+        assert all(len(row) == len(mpc.BUFFERS_BDP) for row in printed.values())
 
 
 def test_flows_of_table_2_have_their_rtts(tmp_path: Path) -> None:
@@ -110,15 +111,12 @@ def test_an_entry_has_a_row_per_quantity_and_the_same_twice(entry: Entry, tmp_pa
     first, second = (entry.rows(TINY, run(entry, TINY, tmp_path / name)) for name in ("first", "second"))
     assert first == second
     assert len({row.quantity for row in first}) == len(first)
-    assert all(len(row.values) == len(TINY.seeds) for row in first)
+    assert all(len(row.values) <= len(TINY.seeds) for row in first)
 
 
 def test_what_is_written_depends_on_the_rows_alone(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="Matplotlib is not installed")
-    chosen = [
-        dataclasses.replace(entry, quick=TINY)
-        for entry in select(["mpc2020-figure3", "mpc2020-table5", "mpc2020-figure5", "mpc2020-figure6"])
-    ]
+    chosen = [entry for entry in entries().values() if entry.draw is not None]
     for name in ("first", "second"):
         done = []
         for number, entry in enumerate(chosen):

@@ -162,7 +162,7 @@ Runs = Mapping[Job, Run]
 class Entry:
     """A table or figure of a paper."""
 
-    #: The paper's key, a dash, and ``table1`` or ``figure3``.
+    #: The paper's key, a dash, ``table1`` or ``figure3``, and behind another dash what differs in a variant.
     id: str
     title: str
     #: Where in the paper.
@@ -175,6 +175,8 @@ class Entry:
     rows: Callable[[Scale, Runs], Sequence[Row]]
     #: Draws what the paper shows. Called in the style of ``report.figures``.
     draw: Callable[[Scale, Runs], "Figure"] | None = None
+    #: What came out at full size, and what was tried where it did not: one to four sentences for the page.
+    verdict: str = ""
 
 
 @dataclass(frozen=True)
