@@ -7,11 +7,11 @@ import difflib
 from collections.abc import Sequence
 
 from paceline._native import InputError
-from paceline.reproduce import mpc2020
+from paceline.reproduce import mpc2019, mpc2020
 from paceline.reproduce.entry import Entry, Paper
 
 #: Every paper, in the order of the years.
-PAPERS: tuple[Paper, ...] = (mpc2020.PAPER,)
+PAPERS: tuple[Paper, ...] = (mpc2019.PAPER, mpc2020.PAPER)
 
 
 def entries() -> dict[str, Entry]:

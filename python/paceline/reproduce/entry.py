@@ -27,11 +27,15 @@ class Row:
     paper: float | None
     #: Ours, one value per seed.
     values: tuple[float, ...]
+    #: Whether a ratio says anything: not where ours are spread so wide that the paper's one number could be any of them.
+    comparable: bool = True
 
     @classmethod
-    def of(cls, quantity: str, unit: str, paper: float | None, values: Sequence[float | None]) -> "Row":
+    def of(
+        cls, quantity: str, unit: str, paper: float | None, values: Sequence[float | None], *, comparable: bool = True
+    ) -> "Row":
         """The row of ``values``, one per seed; those not measured are left out."""
-        return cls(quantity, unit, paper, tuple(value for value in values if value is not None))
+        return cls(quantity, unit, paper, tuple(value for value in values if value is not None), comparable)
 
     @property
     def ours(self) -> float | None:
@@ -50,8 +54,8 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over the paper's; ``None`` where one of them is missing, or the paper's is 0."""
-        return self.ours / self.paper if self.ours is not None and self.paper else None
+        """Ours over the paper's; ``None`` where one of them is missing, the paper's is 0, or a ratio says nothing."""
+        return self.ours / self.paper if self.comparable and self.ours is not None and self.paper else None
 
     def to_dict(self) -> dict[str, Any]:
         """The row as ``paceline reproduce --json`` prints it."""
@@ -122,6 +126,8 @@ class Entry:
     rows: Callable[[Scale, Runs], Sequence[Row]]
     #: Draws what the paper shows. Called in the style of ``report.figures``.
     draw: Callable[[Scale, Runs], "Figure"] | None = None
+    #: What came out at full size, and what was tried where it did not: one to four sentences for the page.
+    verdict: str = ""
 
 
 @dataclass(frozen=True)

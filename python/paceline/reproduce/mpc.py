@@ -133,7 +133,7 @@ def combined_gbps(run: Run, scale: Scale) -> np.ndarray:
     return np.asarray(combined["pacing_bps"].to_numpy()) / (1e9 * scale.rate)
 
 
-def sample_times_s(run: Run) -> np.ndarray:
+def sampletimes_s(run: Run) -> np.ndarray:
     """The times of the samples of :func:`combined_gbps`."""
     return np.asarray(run.series["time_s"].unique(maintain_order=True).to_numpy())
 
@@ -164,7 +164,7 @@ def time_to_rate_s(run: Run, scale: Scale, capacity_bps: float) -> float | None:
     """
     reached = combined_gbps(run, scale) >= REACHED * capacity_bps / 1e9
     after = np.flatnonzero(np.cumsum(~reached).astype(bool) & reached)
-    return float(sample_times_s(run)[after[0]]) if after.size else None
+    return float(sampletimes_s(run)[after[0]]) if after.size else None
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ def logarithmic(axis: "Axes") -> None:
 
 
 #: What a box shows, by its name in a result: from whisker to whisker.
-_QUANTILES = {"min": 0.0, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
+_QUANTILES = {"min": 0.0, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "max": 1.0}
 
 
 def rate_quantile_gbps(run: Run, scale: Scale, name: str) -> float:
@@ -314,6 +314,8 @@ class Boxes:
     quantile: Callable[[Run, Scale, str], float]
     #: Where all boxes end, by the figure's text.
     least: float
+    #: The quantiles where the whiskers end.
+    whiskers: tuple[str, str] = ("p5", "p95")
 
     def jobs(self, scale: Scale) -> list[Job]:
         """The runs of two flows."""
@@ -331,7 +333,7 @@ class Boxes:
         return found
 
     def draw(self, scale: Scale, runs: Runs) -> "Figure":
-        """Boxes are ours, whiskers the 5th and 95th percentile; crosses are the paper's medians."""
+        """Boxes and whiskers are ours; crosses are the paper's medians."""
         from matplotlib.figure import Figure
 
         figure = Figure()
@@ -359,7 +361,8 @@ class Boxes:
     def _box(self, scale: Scale, of_seeds: Sequence[Run]) -> dict[str, float]:
         """A box as Matplotlib takes it, of medians over the seeds."""
         at = {name: statistics.median(self.quantile(run, scale, name) for run in of_seeds) for name in _QUANTILES}
-        return {"whislo": at["p5"], "q1": at["p25"], "med": at["p50"], "q3": at["p75"], "whishi": at["p95"]}
+        low, high = (at[name] for name in self.whiskers)
+        return {"whislo": low, "q1": at["p25"], "med": at["p50"], "q3": at["p75"], "whishi": high}
 
 
 # -------------------------------------------------------------------------------------- the way to the bottleneck's rate
@@ -387,7 +390,7 @@ class Approach:
                 f"time to {100 * REACHED:g} % of the bottleneck's rate, {buffer_text(buffer)} BDP",
                 "s",
                 self.printed_s.get(buffer),
-                self._times_s(buffer, scale, runs),
+                self.times_s(buffer, scale, runs),
             )
             for buffer in self.study.buffers(2, scale)
         ]
@@ -398,7 +401,7 @@ class Approach:
 
         figure = Figure()
         axis = figure.subplots()
-        times_s = {buffer: self._times_s(buffer, scale, runs) for buffer in self.study.buffers(2, scale)}
+        times_s = {buffer: self.times_s(buffer, scale, runs) for buffer in self.study.buffers(2, scale)}
         reached = {buffer: statistics.median(found) for buffer, found in times_s.items() if found}
         axis.plot(
             [BUFFERS_BDP.index(buffer) for buffer in reached], list(reached.values()), marker="o", markersize=3, label="ours"
@@ -422,7 +425,7 @@ class Approach:
         figure = Figure()
         axis = figure.subplots()
         for buffer, job in zip(self.drawn, self.over_time_jobs(scale), strict=True):
-            time_s = sample_times_s(runs[job])
+            time_s = sampletimes_s(runs[job])
             shown = time_s <= self.until_s
             axis.plot(time_s[shown], combined_gbps(runs[job], scale)[shown], label=f"{buffer_text(buffer)} BDP")
         axis.set_xlabel("Time (s)")
@@ -431,7 +434,8 @@ class Approach:
         axis.legend(title="Buffer", title_fontsize=7)
         return figure
 
-    def _times_s(self, buffer: float, scale: Scale, runs: Runs) -> list[float]:
+    def times_s(self, buffer: float, scale: Scale, runs: Runs) -> list[float]:
+        """When two flows over a buffer are there, of the seeds that come there."""
         jobs = self.study.of_cell(2, buffer, scale)
         found = [time_to_rate_s(runs[job], scale, self.study.setting.capacity_bps) for job in jobs]
         return [time_s for time_s in found if time_s is not None]
