@@ -24,6 +24,7 @@ from paceline.reproduce.mpc import (
     MEASURES,
     NOISE_READING,
     RATE_READING,
+    REACHED,
     SAMPLE,
     Approach,
     Boxes,
@@ -302,13 +303,22 @@ def _draw_figure_4(scale: Scale, runs: Runs) -> "Figure":
     return figure
 
 
+def _figure_5_jobs(scale: Scale) -> list[Job]:
+    return [job for buffer in _APPROACH.drawn for job in STUDY.of_cell(2, buffer, scale)]
+
+
 def _figure_5_rows(scale: Scale, runs: Runs) -> list[Row]:
-    found = [row for row in _APPROACH.rows(scale, runs) if row.paper is not None]
-    for buffer, job in zip(_APPROACH.drawn, _APPROACH.over_time_jobs(scale), strict=True):
-        combined = combined_gbps(runs[job], scale)
-        name = f"combined rate over the whole run, {buffer_text(buffer)} BDP"
-        found.append(Row.of(f"{name}: mean", "Gbit/s", None, [float(combined.mean())]))
-        found.append(Row.of(f"{name}: standard deviation", "Gbit/s", None, [float(combined.std())]))
+    found = []
+    for buffer, printed_s in _REACHED_S.items():
+        combined = [combined_gbps(runs[job], scale) for job in STUDY.of_cell(2, buffer, scale)]
+        of = f"{buffer_text(buffer)} BDP"
+        times_s = _APPROACH.times_s(buffer, scale, runs)
+        found += [
+            Row.of(f"{of}: time to {100 * REACHED:g} % of the bottleneck's rate", "s", printed_s, times_s),
+            Row.of(f"{of}: combined rate over the whole run, mean", "Gbit/s", None, [float(rate.mean()) for rate in combined]),
+            Row.of(f"{of}: its standard deviation", "Gbit/s", None, [float(rate.std()) for rate in combined]),
+            Row.of(f"{of}: part of the link delivered", "1", None, STUDY.values(2, buffer, "delivered", scale, runs)),
+        ]
     return found
 
 
@@ -609,7 +619,7 @@ PAPER = Paper(
             readings=(NOISE_READING, _START_READING, LOSS_READING, _REACHED_READING),
             full=_FULL,
             quick=_QUICK,
-            jobs=_APPROACH.over_time_jobs,
+            jobs=_figure_5_jobs,
             rows=_figure_5_rows,
             draw=_APPROACH.draw_over_time,
         ),
