@@ -70,9 +70,13 @@ _HALVING_READING = (
     "packet, as the released code does."
 )
 _LATE_READING = (
-    "The second flow starts 10 s after the first, the time counts from there, and the run ends 62 s later, at a twentieth of the "
-    "rate. Jain's index is that of mean pacing rates over 1 s: that of single samples 5 ms apart falls below 0.9 whenever the "
-    "flows probe, every 10 s, and a last such probe makes almost every time one of 22.5, 32.5, 42.5 or 52.5 s."
+    "The second flow starts 10 s after the first, and the time counts from there to the end 62 s later; all rates are a "
+    "twentieth of the paper's. Jain's index is that of mean pacing rates over 1 s. That of single samples, 5 ms apart, falls "
+    "below 0.9 in probes, which come every 10 s: their last one decides."
+)
+_OUT_OF_STEP_READING = (
+    "Probes come every 10 s from a flow's start on, which puts those of a flow that starts 10 s later in step. Beside it one "
+    "that starts 15 s later: its probes up are those down of the first."
 )
 
 # ---------------------------------------------------------------------------------------------------- table 1, figures 1 to 3
@@ -324,8 +328,9 @@ def _figure_5_rows(scale: Scale, runs: Runs) -> list[Row]:
 
 # ------------------------------------------------------------------------------------------------------ table 2, figure 6
 
-#: When the second flow starts.
+#: When the second flow starts, in the paper and out of step with the first one's probes, which come every 10 s.
 LATE_S = 10.0
+OUT_OF_STEP_S = 15.0
 #: Jain's index at which shares are fair, and the time over which they are means.
 FAIR = 0.9
 WINDOW_S = 1.0
@@ -335,21 +340,70 @@ SAMPLE_S = duration_s("sample", SAMPLE)
 TABLE_2 = {1 / 16: 1.0, 1 / 8: 1.0, 1 / 4: 19.0, 1 / 2: 26.0, 1.0: 26.0, 2.0: 42.0}
 
 
-def _late_s(scale: Scale) -> float:
-    """When the second flow starts: sooner in a run too short for it."""
-    return min(LATE_S, scale.duration_s / 4)
+@dataclass(frozen=True)
+class Late:
+    """A flow, and a second one that starts later."""
 
+    study: Cells
+    late_s: float = LATE_S
+    #: Begins the rows.
+    prefix: str = ""
 
-def _window_s(scale: Scale) -> float:
-    """Over what shares are means: less in a run too short for it."""
-    return min(WINDOW_S, (scale.duration_s - _late_s(scale)) / 10)
+    def buffers(self, scale: Scale) -> list[float]:
+        """The buffers over which they are run."""
+        few = scale.few or self.late_s != LATE_S
+        return [1 / 4, 1.0] if few else list(BUFFERS_BDP)
 
+    def started_s(self, scale: Scale) -> float:
+        """When the second flow starts: sooner in a run too short for it."""
+        return min(self.late_s, scale.duration_s / 4)
 
-def _late_jobs(study: Cells, buffer: float, scale: Scale) -> list[Job]:
-    controller = study.setting.controller_of(2, scale)
-    flows = [{"name": "flow-1"}, {"name": "flow-2", "start": f"{_late_s(scale):g} s"}]
-    tables = [{"controller": controller, **flow} for flow in flows]
-    return [study.setting.job(f"late-{buffer:g}-bdp", tables, scale, seed, buffer=buffer) for seed in scale.seeds]
+    def window_s(self, scale: Scale) -> float:
+        """Over what shares are means: less in a run too short for it."""
+        return min(WINDOW_S, scale.duration_s / 20)
+
+    def jobs_of(self, buffer: float, scale: Scale) -> list[Job]:
+        """The runs over a buffer, one per seed."""
+        controller = self.study.setting.controller_of(2, scale)
+        flows = [{"name": "flow-1"}, {"name": "flow-2", "start": f"{self.started_s(scale):g} s"}]
+        tables = [{"controller": controller, **flow} for flow in flows]
+        label = f"{self.late_s:g}-s-late-{buffer:g}-bdp"
+        return [self.study.setting.job(label, tables, scale, seed, buffer=buffer) for seed in scale.seeds]
+
+    def jobs(self, scale: Scale) -> list[Job]:
+        """The runs over every buffer."""
+        return [job for buffer in self.buffers(scale) for job in self.jobs_of(buffer, scale)]
+
+    def shares(self, run: Run, scale: Scale, window_s: float) -> np.ndarray:
+        """The mean rates of the flows, window by window from the start of the second on."""
+        return means(*rates_of_flows(run), self.started_s(scale), window_s)
+
+    def fairness(self, buffer: float, scale: Scale, runs: Runs, window_s: float) -> list[np.ndarray]:
+        """Jain's index window by window, of every seed."""
+        return [jain(self.shares(runs[job], scale, window_s)) for job in self.jobs_of(buffer, scale)]
+
+    def times_s(self, buffer: float, scale: Scale, runs: Runs) -> list[float | None]:
+        """The time to fair shares, of every seed."""
+        window_s = self.window_s(scale)
+        return [converged_s(fairness, window_s) for fairness in self.fairness(buffer, scale, runs, window_s)]
+
+    def rows(self, scale: Scale, runs: Runs) -> list[Row]:
+        """What there is of every buffer."""
+        found = []
+        for buffer in self.buffers(scale):
+            printed_s = TABLE_2.get(buffer)
+            times_s = self.times_s(buffer, scale, runs)
+            by_sample_s = [converged_s(fairness, SAMPLE_S) for fairness in self.fairness(buffer, scale, runs, SAMPLE_S)]
+            fair = [float((index >= FAIR).mean()) for index in self.fairness(buffer, scale, runs, self.window_s(scale))]
+            share = sum(time_s is not None for time_s in times_s) / len(times_s)
+            of = f"{self.prefix}{buffer_text(buffer)} BDP"
+            found += [
+                Row.of(f"{of}: time to converge, of the seeds that do", "s", printed_s, times_s, comparable=False),
+                Row.of(f"{of}: the same by single samples", "s", printed_s, by_sample_s, comparable=False),
+                Row.of(f"{of}: part of the seeds that converge", "1", float(buffer in TABLE_2), [share]),
+                Row.of(f"{of}: part of the time that is fair", "1", None, fair),
+            ]
+        return found
 
 
 def rates_of_flows(run: Run) -> tuple[np.ndarray, np.ndarray]:
@@ -386,37 +440,17 @@ def converged_s(fairness: np.ndarray, window_s: float) -> float | None:
     return float((unfair[-1] + 1) * window_s) if unfair[-1] + 1 < fairness.size else None
 
 
-def _fairness(run: Run, scale: Scale, window_s: float) -> np.ndarray:
-    return jain(means(*rates_of_flows(run), _late_s(scale), window_s))
-
-
-def _late_buffers(scale: Scale) -> list[float]:
-    return [1 / 4, 1.0] if scale.few else list(BUFFERS_BDP)
+_LATE = Late(STUDY)
+_LATE_INTEGRAL = Late(INTEGRAL, prefix=INTEGRAL.prefix)
+_LATE_STUDIES = (_LATE, _LATE_INTEGRAL, Late(STUDY, OUT_OF_STEP_S, prefix=f"{OUT_OF_STEP_S:g} s later: "))
 
 
 def _table_2_jobs(scale: Scale) -> list[Job]:
-    return [job for study in (STUDY, INTEGRAL) for buffer in _late_buffers(scale) for job in _late_jobs(study, buffer, scale)]
+    return [job for late in _LATE_STUDIES for job in late.jobs(scale)]
 
 
 def _table_2_rows(scale: Scale, runs: Runs) -> list[Row]:
-    window_s = _window_s(scale)
-    found = []
-    for study in (STUDY, INTEGRAL):
-        for buffer in _late_buffers(scale):
-            of_seeds = [runs[job] for job in _late_jobs(study, buffer, scale)]
-            smooth = [_fairness(run, scale, window_s) for run in of_seeds]
-            times_s = [converged_s(fairness, window_s) for fairness in smooth]
-            single = [converged_s(_fairness(run, scale, SAMPLE_S), SAMPLE_S) for run in of_seeds]
-            fair = [float((fairness >= FAIR).mean()) for fairness in smooth]
-            share = sum(time_s is not None for time_s in times_s) / len(times_s)
-            of = f"{study.prefix}{buffer_text(buffer)} BDP"
-            found += [
-                Row.of(f"{of}: time to converge, of the seeds that do", "s", TABLE_2.get(buffer), times_s, comparable=False),
-                Row.of(f"{of}: the same by single samples", "s", TABLE_2.get(buffer), single, comparable=False),
-                Row.of(f"{of}: part of the seeds that converge", "1", float(buffer in TABLE_2), [share]),
-                Row.of(f"{of}: part of the time that is fair", "1", None, fair),
-            ]
-    return found
+    return [row for late in _LATE_STUDIES for row in late.rows(scale, runs)]
 
 
 def _draw_table_2(scale: Scale, runs: Runs) -> "Figure":
@@ -425,17 +459,16 @@ def _draw_table_2(scale: Scale, runs: Runs) -> "Figure":
 
     figure = Figure()
     axis = figure.subplots()
-    window_s = _window_s(scale)
-    never_s = 1.1 * (scale.duration_s - _late_s(scale))
-    for study, label, colour, shift in ((STUDY, "ours", "C0", -0.15), (INTEGRAL, "ours, integral", "C2", 0.15)):
-        points = []
-        for buffer in _late_buffers(scale):
-            for job in _late_jobs(study, buffer, scale):
-                time_s = converged_s(_fairness(runs[job], scale, window_s), window_s)
-                points.append((BUFFERS_BDP.index(buffer) + shift, never_s if time_s is None else time_s))
+    end_s = scale.duration_s - LATE_S
+    for late, label, colour, shift in ((_LATE, "ours", "C0", -0.15), (_LATE_INTEGRAL, "ours, integral", "C2", 0.15)):
+        points = [
+            (BUFFERS_BDP.index(buffer) + shift, 1.1 * end_s if time_s is None else time_s)
+            for buffer in late.buffers(scale)
+            for time_s in late.times_s(buffer, scale, runs)
+        ]
         axis.plot(*zip(*points, strict=True), "o", color=colour, markersize=3, alpha=0.6, label=label)
     axis.plot([BUFFERS_BDP.index(buffer) for buffer in TABLE_2], list(TABLE_2.values()), "x", color="C1", label="the paper")
-    axis.axhline(scale.duration_s - _late_s(scale), color="0.6", linewidth=0.6)
+    axis.axhline(end_s, color="0.6", linewidth=0.6)
     axis.set_ylabel("Time to converge (s)\nabove the line: never")
     over_buffers(axis)
     axis.legend()
@@ -447,22 +480,21 @@ _FIGURE_6_BDP = 1.0
 
 
 def _figure_6_jobs(scale: Scale) -> list[Job]:
-    return _late_jobs(STUDY, _FIGURE_6_BDP, scale)
+    return _LATE.jobs_of(_FIGURE_6_BDP, scale)
 
 
 def _figure_6_rows(scale: Scale, runs: Runs) -> list[Row]:
     of_seeds = [runs[job] for job in _figure_6_jobs(scale)]
-    window_s = _window_s(scale)
-    shares = [means(*rates_of_flows(run), _late_s(scale), window_s) / (1e9 * scale.rate) for run in of_seeds]
-    times_s = [converged_s(jain(share), window_s) for share in shares]
-    last = slice(-10, None)
+    shares = [_LATE.shares(run, scale, _LATE.window_s(scale)) / (1e9 * scale.rate) for run in of_seeds]
+    times_s = _LATE.times_s(_FIGURE_6_BDP, scale, runs)
+    last = [share[-10:] for share in shares]
     return [
         Row.of("time to converge, of the seeds that do", "s", TABLE_2[_FIGURE_6_BDP], times_s, comparable=False),
-        Row.of("first window of flow 2: rate of flow 1", "Gbit/s", None, [float(share[0, 0]) for share in shares]),
-        Row.of("first window of flow 2: rate of flow 2", "Gbit/s", None, [float(share[0, 1]) for share in shares]),
-        Row.of("last ten windows: rate of flow 1", "Gbit/s", None, [float(share[last, 0].mean()) for share in shares]),
-        Row.of("last ten windows: rate of flow 2", "Gbit/s", None, [float(share[last, 1].mean()) for share in shares]),
-        Row.of("last ten windows: Jain's index, least", "1", FAIR, [float(jain(share)[last].min()) for share in shares]),
+        Row.of("first second of flow 2: rate of flow 1", "Gbit/s", None, [float(share[0, 0]) for share in shares]),
+        Row.of("first second of flow 2: rate of flow 2", "Gbit/s", None, [float(share[0, 1]) for share in shares]),
+        Row.of("last 10 s: rate of flow 1", "Gbit/s", None, [float(share[:, 0].mean()) for share in last]),
+        Row.of("last 10 s: rate of flow 2", "Gbit/s", None, [float(share[:, 1].mean()) for share in last]),
+        Row.of("last 10 s: least of Jain's index", "1", None, [float(jain(share).min()) for share in last]),
         Row.of("part of the link delivered", "1", None, [utilization(run) for run in of_seeds]),
     ]
 
@@ -484,7 +516,11 @@ def _draw_figure_6(scale: Scale, runs: Runs) -> "Figure":
             label=f"flow {index + 1}",
         )
     axis.axvline(
-        _late_s(scale) + TABLE_2[_FIGURE_6_BDP], color="0.5", linestyle="--", linewidth=0.8, label="the paper's convergence"
+        _LATE.started_s(scale) + TABLE_2[_FIGURE_6_BDP],
+        color="0.5",
+        linestyle="--",
+        linewidth=0.8,
+        label="the paper's convergence",
     )
     axis.set_ylim(0, 2 * SIMULATOR.capacity_bps / 1e9)
     axis.set_xlabel("Time (s)")
@@ -499,8 +535,8 @@ def _draw_figure_6(scale: Scale, runs: Runs) -> "Figure":
 _FULL = Scale(rate=1, duration_s=30, seeds=(1,))
 _QUICK = Scale(rate=0.1, duration_s=12, seeds=(1,), few=True)
 #: More than a minute after the late flow, in which the paper's slowest pair needs 42 s.
-_LATE = Scale(rate=0.05, duration_s=72, seeds=(1, 2, 3, 4, 5))
-_LATE_QUICK = Scale(rate=0.01, duration_s=40, seeds=(1, 2, 3), few=True)
+_FULL_LATE = Scale(rate=0.05, duration_s=72, seeds=(1, 2, 3, 4, 5))
+_QUICK_LATE = Scale(rate=0.01, duration_s=40, seeds=(1, 2, 3), few=True)
 
 PAPER = Paper(
     key="mpc2019",
@@ -532,9 +568,9 @@ PAPER = Paper(
             id="mpc2019-table2",
             title="How long two flows take to fair shares when the second starts 10 s later",
             source="Table 2, section 4.2",
-            readings=(NOISE_READING, _START_READING, LOSS_READING, _LATE_READING, _PROFILE_READING),
-            full=_LATE,
-            quick=_LATE_QUICK,
+            readings=(NOISE_READING, _START_READING, LOSS_READING, _LATE_READING, _OUT_OF_STEP_READING, _PROFILE_READING),
+            full=_FULL_LATE,
+            quick=_QUICK_LATE,
             jobs=_table_2_jobs,
             rows=_table_2_rows,
             draw=_draw_table_2,
@@ -628,8 +664,8 @@ PAPER = Paper(
             title="Rates of two flows over time when the second starts 10 s later, with a buffer of 1 BDP",
             source="Figure 6, section 4.2",
             readings=(NOISE_READING, _START_READING, LOSS_READING, _LATE_READING),
-            full=_LATE,
-            quick=_LATE_QUICK,
+            full=_FULL_LATE,
+            quick=_QUICK_LATE,
             jobs=_figure_6_jobs,
             rows=_figure_6_rows,
             draw=_draw_figure_6,
