@@ -64,7 +64,11 @@ def test_ids_start_with_the_key_of_their_paper_and_differ() -> None:
 
 def test_an_id_or_the_beginning_of_several_selects() -> None:
     assert [entry.id for entry in select(["mpc2020-table1"])] == ["mpc2020-table1"]
-    assert [entry.id for entry in select(["mpc2020-table"])] == ["mpc2020-table1", "mpc2020-table2", "mpc2020-table5"]
+    assert [entry.id for entry in select(["mpc2020-table5"])] == ["mpc2020-table5"]
+    assert [entry.id for entry in select(["mpc2020-table5-"])] == ["mpc2020-table5-told-late"]
+    tables = [name for name in entries() if name.startswith("mpc2020-table")]
+    assert len(tables) > 1
+    assert [entry.id for entry in select(["mpc2020-table"])] == tables
     assert select([]) == list(entries().values())
     assert len(select(["mpc2020-table1", "mpc"])) == len(select(["mpc"]))
     with pytest.raises(pl.InputError, match="no table or figure is called ``"):
@@ -74,11 +78,8 @@ def test_an_id_or_the_beginning_of_several_selects() -> None:
 @pytest.mark.parametrize(("entry", "scale"), SCALES)
 def test_every_run_is_accepted(entry: Entry, scale: Scale) -> None:
     for job in entry.jobs(scale):
-        resolved = pl.check(job.scenario)
+        pl.check(job.scenario)
         assert job.duration_s == scale.duration_s
-        assert {flow["stack"] if isinstance(flow["stack"], str) else flow["stack"]["kind"] for flow in resolved["flows"]} == {
-            "datagram"
-        }
 
 
 @pytest.mark.parametrize("quick", [False, True])
@@ -144,10 +145,7 @@ def test_where_a_ratio_says_nothing_there_is_none() -> None:
 
 def test_what_is_written_depends_on_the_rows_alone(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="Matplotlib is not installed")
-    chosen = [
-        dataclasses.replace(entry, quick=TINY)
-        for entry in select(["mpc2020-figure3", "mpc2020-table5", "mpc2020-figure5", "mpc2020-figure6"])
-    ]
+    chosen = [entry for entry in entries().values() if entry.draw is not None]
     for name in ("first", "second"):
         done = []
         for number, entry in enumerate(chosen):

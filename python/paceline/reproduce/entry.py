@@ -113,7 +113,7 @@ Runs = Mapping[Job, Run]
 class Entry:
     """A table or figure of a paper."""
 
-    #: The paper's key, a dash, and ``table1`` or ``figure3``.
+    #: The paper's key, a dash, ``table1`` or ``figure3``, and behind another dash what differs in a variant.
     id: str
     title: str
     #: Where in the paper.

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paceline.record import Run
+from paceline.report.decimation import decimate
+from paceline.report.loading import Column, Samples
 from paceline.reproduce.entry import Job, Row, Runs, Scale
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ class Setting:
     rtt_ms: float = 25
     #: 1 % of the RTT in the mean, 10 % at most; ACKs may overtake each other.
     noise_ms: tuple[float, float] = (0.25, 2.5)
+    #: Distance of the samples.
+    sample: str = SAMPLE
 
     def job(
         self,
@@ -72,11 +76,13 @@ class Setting:
         buffer: float = 1.0,
         noise: bool = True,
         rtts_ms: Sequence[float] = (),
+        rates_bps: Sequence[float | None] = (),
     ) -> Job:
         """A run of ``flows`` (tables of a scenario) over the bottleneck with a buffer in BDP.
 
         With ``rtts_ms``, one per table of flows, each table has an RTT of its own, the least that of the setting. What it has
-        more lies behind the bottleneck: only a flow's first link can tell it of a loss at the drop.
+        more lies behind the bottleneck: only a flow's first link can tell it of a loss at the drop. With ``rates_bps`` that
+        part has a rate as well, where one is given.
         """
         bottleneck: dict[str, Any] = {
             "rate": _gbps(self.capacity_bps * scale.rate),
@@ -89,22 +95,25 @@ class Setting:
         scenario: dict[str, Any] = {
             "title": f"{self.title}: {label}",
             "duration": f"{scale.duration_s:g} s",
-            "sample": SAMPLE,
+            "sample": self.sample,
         }
         tables = [{"stack": dict(self.stack), **flow} for flow in flows]
         if rtts_ms:
             ends = [f"receiver-{number}" for number in range(1, len(rtts_ms) + 1)]
+            rates = ["unlimited" if bps is None else _gbps(bps * scale.rate) for bps in rates_bps or [None] * len(rtts_ms)]
             scenario["links"] = [
                 {"name": "bottleneck", "from": "senders", "to": "far-side", **bottleneck},
                 *(
-                    {"name": end, "from": "far-side", "to": end, "rate": "unlimited", "rtt": f"{rtt_ms - self.rtt_ms:g} ms"}
-                    for end, rtt_ms in zip(ends, rtts_ms, strict=True)
+                    {"name": end, "from": "far-side", "to": end, "rate": rate, "rtt": f"{rtt_ms - self.rtt_ms:g} ms"}
+                    for end, rtt_ms, rate in zip(ends, rtts_ms, rates, strict=True)
                 ),
             ]
             tables = [{**table, "from": "senders", "to": end} for table, end in zip(tables, ends, strict=True)]
         else:
             scenario["link"] = bottleneck
-        return Job.of(f"{self.label}-{label}", {**scenario, "flows": tables}, seed)
+        # Entries of different scale have records of different names.
+        at = "" if scale.rate == 1 else f"-at-{scale.rate:g}"
+        return Job.of(f"{self.label}-{label}{at}", {**scenario, "flows": tables}, seed)
 
     def controller_of(self, count: int, scale: Scale, *, cap_bps: float | None = None) -> dict[str, Any]:
         """The controller of one of ``count`` flows: r_min is C/(4N), r_max the cap or 2C."""
@@ -133,7 +142,7 @@ def combined_gbps(run: Run, scale: Scale) -> np.ndarray:
     return np.asarray(combined["pacing_bps"].to_numpy()) / (1e9 * scale.rate)
 
 
-def sampletimes_s(run: Run) -> np.ndarray:
+def sample_times_s(run: Run) -> np.ndarray:
     """The times of the samples of :func:`combined_gbps`."""
     return np.asarray(run.series["time_s"].unique(maintain_order=True).to_numpy())
 
@@ -164,7 +173,7 @@ def time_to_rate_s(run: Run, scale: Scale, capacity_bps: float) -> float | None:
     """
     reached = combined_gbps(run, scale) >= REACHED * capacity_bps / 1e9
     after = np.flatnonzero(np.cumsum(~reached).astype(bool) & reached)
-    return float(sampletimes_s(run)[after[0]]) if after.size else None
+    return float(sample_times_s(run)[after[0]]) if after.size else None
 
 
 @dataclass(frozen=True)
@@ -194,6 +203,33 @@ MEASURES: dict[str, Measure] = {
 Printed = Mapping[str, Mapping[int, Sequence[float]]]
 
 
+#: Points of a line over time.
+_POINTS = 600
+
+
+def thinned(time_s: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A long line with no more points than a figure can show, and every peak and dip of it."""
+    samples = Samples(time_s, {"values": Column("", values)})
+    time_s, columns = decimate(samples, (float(time_s[0]), float(time_s[-1])), _POINTS)
+    return time_s, columns["values"]
+
+
+def draw_rate_and_rtt(run: Run, scale: Scale, rate: str, label: str) -> "Figure":
+    """The rate in the column ``rate`` and the RTT of a single flow over time."""
+    from matplotlib.figure import Figure
+
+    time_s = sample_times_s(run)
+    figure = Figure(figsize=(3.5, 3))
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    upper.plot(*thinned(time_s, run.series[rate].to_numpy() / (1e9 * scale.rate)))
+    upper.set_ylabel(f"{label} (Gbit/s)")
+    upper.set_ylim(bottom=0)
+    lower.plot(*thinned(time_s, run.series["rtt_ms"].to_numpy()))
+    lower.set_ylabel("RTT (ms)")
+    lower.set_xlabel("Time (s)")
+    return figure
+
+
 def flows_text(count: int) -> str:
     """How many flows, as rows and legends say it."""
     return "1 flow" if count == 1 else f"{count} flows"
@@ -213,14 +249,15 @@ class BufferStudy:
 
     setting: Setting
     printed: Printed
-    #: Begins the rows, where a table has several studies.
-    prefix: str = ""
+    counts: Sequence[int] = COUNTS
+    #: Of :data:`MEASURES`.
+    quantities: Sequence[str] = tuple(MEASURES)
 
     def cells(self, scale: Scale) -> list[tuple[int, float]]:
         """Flows and buffer of every cell that is run."""
         if scale.few:
             return [(2, buffer) for buffer in (1 / 8, 1 / 4, 1 / 2, 1.0, 4.0)]
-        return [(count, buffer) for count in COUNTS for buffer in BUFFERS_BDP]
+        return [(count, buffer) for count in self.counts for buffer in BUFFERS_BDP]
 
     def buffers(self, count: int, scale: Scale) -> list[float]:
         """The buffers over which ``count`` flows are run."""
@@ -246,29 +283,31 @@ class BufferStudy:
         """Every measure of every cell."""
         return [
             Row.of(
-                f"{self.prefix}{measure.name}, {flows_text(count)}, {buffer_text(buffer)} BDP",
-                measure.unit,
+                f"{MEASURES[quantity].name}, {flows_text(count)}, {buffer_text(buffer)} BDP",
+                MEASURES[quantity].unit,
                 self.paper(count, buffer, quantity),
                 self.values(count, buffer, quantity, scale, runs),
             )
-            for quantity, measure in MEASURES.items()
+            for quantity in self.quantities
             for count, buffer in self.cells(scale)
         ]
 
     def draw(self, scale: Scale, runs: Runs) -> "Figure":
-        """Rate, RTT and losses over the buffer: lines are ours, crosses the paper's."""
+        """What the paper has over the buffer: lines are ours, crosses the paper's."""
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(7, 2.6))
-        axes = figure.subplots(1, len(self.printed))
-        for axis, quantity in zip(axes, self.printed, strict=True):
+        quantities = [quantity for quantity in self.quantities if quantity in self.printed]
+        figure = Figure(figsize=(7, 2.6) if len(quantities) > 1 else None)
+        axes = figure.subplots(1, len(quantities), squeeze=False)[0]
+        for axis, quantity in zip(axes, quantities, strict=True):
             for index, count in enumerate(dict.fromkeys(count for count, _ in self.cells(scale))):
                 self.plot(axis, quantity, count, scale, runs, colour=f"C{index}")
             axis.set_ylabel(MEASURES[quantity].axis)
             over_buffers(axis)
             if quantity == "loss":
                 logarithmic(axis)
-        axes[0].set_ylim(bottom=0)
+            else:
+                axis.set_ylim(bottom=0)
         axes[0].legend(title="lines: ours, ×: the paper", title_fontsize=7)
         return figure
 
@@ -290,6 +329,7 @@ def logarithmic(axis: "Axes") -> None:
     """Fractions of many orders on the y axis; zero is left out."""
     axis.set_yscale("log", nonpositive="mask")
     axis.yaxis.set_major_formatter("{x:.0e}")
+    axis.yaxis.set_minor_formatter("")
 
 
 #: What a box shows, by its name in a result: from whisker to whisker.
@@ -385,15 +425,7 @@ class Approach:
 
     def rows(self, scale: Scale, runs: Runs) -> list[Row]:
         """The time of every buffer; nothing of ours where it never comes."""
-        return [
-            Row.of(
-                f"time to {100 * REACHED:g} % of the bottleneck's rate, {buffer_text(buffer)} BDP",
-                "s",
-                self.printed_s.get(buffer),
-                self.times_s(buffer, scale, runs),
-            )
-            for buffer in self.study.buffers(2, scale)
-        ]
+        return [self._row(buffer, scale, runs) for buffer in self.study.buffers(2, scale)]
 
     def draw(self, scale: Scale, runs: Runs) -> "Figure":
         """The time over the buffer."""
@@ -409,14 +441,26 @@ class Approach:
         places = [BUFFERS_BDP.index(buffer) for buffer in self.printed_s]
         axis.plot(places, list(self.printed_s.values()), "x", color="C1", label="the paper's text")
         axis.set_yscale("log")
+        axis.set_yticks((0.2, 0.5, 1, 2, 5, 10, 20))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("")
         axis.set_ylabel("Time to the bottleneck's rate (s)")
         over_buffers(axis)
         axis.legend()
         return figure
 
     def over_time_jobs(self, scale: Scale) -> list[Job]:
-        """The runs that are drawn over time, of the first seed."""
-        return [self.study.of_cell(2, buffer, scale)[0] for buffer in self.drawn]
+        """The runs of the buffers that are drawn over time."""
+        return [job for buffer in self.drawn for job in self.study.of_cell(2, buffer, scale)]
+
+    def over_time_rows(self, scale: Scale, runs: Runs) -> list[Row]:
+        """The time of every buffer that is drawn, and the greatest rate."""
+        found = []
+        for buffer in self.drawn:
+            greatest = [float(combined_gbps(runs[job], scale).max()) for job in self.study.of_cell(2, buffer, scale)]
+            found.append(self._row(buffer, scale, runs))
+            found.append(Row.of(f"greatest combined rate, {buffer_text(buffer)} BDP", "Gbit/s", None, greatest))
+        return found
 
     def draw_over_time(self, scale: Scale, runs: Runs) -> "Figure":
         """Combined rates of the first seed from the start on."""
@@ -424,15 +468,20 @@ class Approach:
 
         figure = Figure()
         axis = figure.subplots()
-        for buffer, job in zip(self.drawn, self.over_time_jobs(scale), strict=True):
-            time_s = sampletimes_s(runs[job])
+        for buffer in self.drawn:
+            run = runs[self.study.of_cell(2, buffer, scale)[0]]
+            time_s = sample_times_s(run)
             shown = time_s <= self.until_s
-            axis.plot(time_s[shown], combined_gbps(runs[job], scale)[shown], label=f"{buffer_text(buffer)} BDP")
+            axis.plot(*thinned(time_s[shown], combined_gbps(run, scale)[shown]), label=f"{buffer_text(buffer)} BDP")
         axis.set_xlabel("Time (s)")
         axis.set_ylabel("Combined rate (Gbit/s)")
         axis.set_ylim(0, 3 * self.study.setting.capacity_bps / 1e9)
         axis.legend(title="Buffer", title_fontsize=7)
         return figure
+
+    def _row(self, buffer: float, scale: Scale, runs: Runs) -> Row:
+        name = f"time to {100 * REACHED:g} % of the bottleneck's rate, {buffer_text(buffer)} BDP"
+        return Row.of(name, "s", self.printed_s.get(buffer), self.times_s(buffer, scale, runs))
 
     def times_s(self, buffer: float, scale: Scale, runs: Runs) -> list[float]:
         """When two flows over a buffer are there, of the seeds that come there."""

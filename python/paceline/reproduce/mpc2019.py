@@ -37,6 +37,7 @@ from paceline.reproduce.mpc import (
     mean_rtt_ms,
     over_buffers,
     rate_quantile_gbps,
+    thinned,
     utilization,
 )
 
@@ -118,6 +119,8 @@ class Cells(BufferStudy):
 
     #: The numbers of flows that run at a tenth.
     slow: tuple[int, ...] = ()
+    #: Begins the rows, where a table has several studies.
+    prefix: str = ""
 
     def scaled(self, count: int, scale: Scale) -> Scale:
         """The scale of the cells of ``count`` flows."""
@@ -133,6 +136,10 @@ class Cells(BufferStudy):
         found = [MEASURES[quantity].of(runs[job], scaled) for job in self.of_cell(count, buffer, scale)]
         at_the_drop = self.setting.stack == AT_THE_DROP
         return [value * scaled.rate for value in found] if quantity == "loss" and at_the_drop else found
+
+    def rows(self, scale: Scale, runs: Runs) -> list[Row]:
+        """Every measure of every cell."""
+        return [dataclasses.replace(row, quantity=f"{self.prefix}{row.quantity}") for row in super().rows(scale, runs)]
 
     def rows_of(self, quantities: Sequence[str], count: int, scale: Scale, runs: Runs) -> list[Row]:
         """The rows of some measures of ``count`` flows."""
@@ -305,10 +312,6 @@ def _draw_figure_4(scale: Scale, runs: Runs) -> "Figure":
     axis.plot(*zip(*reached, strict=True), color="C2", marker="o", markersize=3, label="ours, halving on loss")
     axis.legend()
     return figure
-
-
-def _figure_5_jobs(scale: Scale) -> list[Job]:
-    return [job for buffer in _APPROACH.drawn for job in STUDY.of_cell(2, buffer, scale)]
 
 
 def _figure_5_rows(scale: Scale, runs: Runs) -> list[Row]:
@@ -508,13 +511,8 @@ def _draw_figure_6(scale: Scale, runs: Runs) -> "Figure":
     time_s, rates = rates_of_flows(runs[_figure_6_jobs(scale)[0]])
     for index in range(rates.shape[1]):
         started = rates[:, index] > 0
-        axis.plot(
-            time_s[started],
-            rates[started, index] / (1e9 * scale.rate),
-            color=f"C{index}",
-            linewidth=0.6,
-            label=f"flow {index + 1}",
-        )
+        line = thinned(time_s[started], rates[started, index] / (1e9 * scale.rate))
+        axis.plot(*line, color=f"C{index}", linewidth=0.6, label=f"flow {index + 1}")
     axis.axvline(
         _LATE.started_s(scale) + TABLE_2[_FIGURE_6_BDP],
         color="0.5",
@@ -655,7 +653,7 @@ PAPER = Paper(
             readings=(NOISE_READING, _START_READING, LOSS_READING, _REACHED_READING),
             full=_FULL,
             quick=_QUICK,
-            jobs=_figure_5_jobs,
+            jobs=_APPROACH.over_time_jobs,
             rows=_figure_5_rows,
             draw=_APPROACH.draw_over_time,
         ),

@@ -1,22 +1,28 @@
 """Lynn, Ghosal, Hanford, *Model Predictive Congestion Control for TCP Endpoints* (2020): the simulations.
 
 One bottleneck of 40 Gbit/s and 25 ms, one to eight flows of the controller as printed. The paper's experiments on a real network
-(tables III and IV, figure 4) are not here.
+(tables III and IV, figure 4) are in ``mpc2020_sites``.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from paceline.record import Run
+from paceline.reproduce import mpc2020_sites
 from paceline.reproduce.entry import Entry, Job, Paper, Row, Runs, Scale
 from paceline.reproduce.mpc import (
     AT_THE_DROP,
+    BY_A_LATER_ACK,
     LOSS_READING,
     NOISE_READING,
     RATE_READING,
+    Approach,
     Boxes,
     BufferStudy,
     Setting,
     combined_gbps,
+    draw_rate_and_rtt,
     mean_rtt_ms,
     rate_quantile_gbps,
     utilization,
@@ -35,33 +41,43 @@ _START_READING = (
     "every 10 s 8 mean RTTs at r_max, then 8 at r_min; a loss begins one at r_min."
 )
 _PACKETS_READING = (
-    "The paper's 40 packets/s would be one packet per RTT: they are taken for 40 Gbit/s. The buffer is not given: 1 BDP. Mean "
-    "and standard deviation are over the whole run, its start and the probes included."
+    "The paper's 40 packets/s would be one packet per RTT: they are taken for 40 Gbit/s. The buffer is not given: 1 BDP. Over "
+    "which time it takes means and deviations is not said: the first rows are over the whole run, its start and the probes "
+    "included, those called settled over the last 5 s before a probe."
 )
 _CAPPED_READING = (
     "A cap is the controller's r_max. Capped flows have no noise: with it no RTT could have the standard deviation of 0.0 ms "
     "that is printed, for the noise alone has 0.25 ms. And they do not probe: the climb from r_min after every probe would "
     "show in means and deviations."
 )
+_REACHED_READING = (
+    "The way to the bottleneck's rate is from the start to the first sample of the combined rate at 95 % of it or more, once it "
+    "has been below: flows start above it, and their first loss sends them to r_min. The text has about 5 s for 1/2 BDP and a "
+    "fraction of a second for 1 BDP; the figure is not legible."
+)
 
 # --------------------------------------------------------------------------------------------------------- tables I and II
 
 _FLOWS = 4
-_MEASURES: tuple[tuple[str, str, Callable[[dict[str, Any], Scale], float]], ...] = (
-    ("mean rate", "packets/s", lambda flow, scale: flow["pacing_bps"]["mean"] / (1e9 * scale.rate)),
-    ("rate std", "packets/s", lambda flow, scale: flow["pacing_bps"]["std"] / (1e9 * scale.rate)),
-    ("mean RTT", "ms", lambda flow, _: flow["rtt_ms"]["mean"]),
-    ("RTT std", "ms", lambda flow, _: flow["rtt_ms"]["std"]),
+#: What the tables have of every flow: name, unit, and which statistic of which quantity it is.
+_MEASURES: tuple[tuple[str, str, str, str], ...] = (
+    ("mean rate", "packets/s", "pacing_bps", "mean"),
+    ("rate std", "packets/s", "pacing_bps", "std"),
+    ("mean RTT", "ms", "rtt_ms", "mean"),
+    ("RTT std", "ms", "rtt_ms", "std"),
 )
+#: Probes begin this far apart; before each, flows have had the longest time to settle.
+_PROBES_S = 10
+_SETTLED_S = 5
 
 #: Per case a row of the paper's for each of the measures, a number per flow.
 Printed = dict[str, tuple[tuple[float, ...], ...]]
 
-_TABLE_1: Printed = {
+_PRINTED_1: Printed = {
     "uncapped": ((9.6, 9.5, 9.6, 10.1), (0.1, 0.1, 0.1, 0.3), (25.2, 25.2, 25.2, 25.2), (0.2, 0.2, 0.2, 0.2)),
     "capped": ((3.0, 7.0, 10.0, 18.8), (0.0, 0.1, 0.1, 0.2), (25.0, 25.0, 25.1, 25.0), (0.0, 0.0, 0.0, 0.0)),
 }
-_TABLE_2: Printed = {
+_PRINTED_2: Printed = {
     "uncapped": ((5.8, 8.0, 10.5, 15.3), (1.1, 1.0, 0.6, 0.9), (25.2, 35.2, 45.2, 55.2), (0.2, 0.2, 0.2, 0.2)),
     "capped": ((9.0, 10.0, 10.0, 10.0), (0.1, 0.1, 0.0, 0.0), (25.0, 35.0, 45.0, 55.0), (0.0, 0.0, 0.0, 0.0)),
 }
@@ -70,43 +86,73 @@ _CAPS_2_BPS = (10e9,) * _FLOWS
 _RTTS_2_MS = (25, 35, 45, 55)
 
 
-def _controller(cap_bps: float | None, scale: Scale) -> dict[str, Any]:
-    """The controller of one of the four flows."""
-    controller = SIMULATOR.controller_of(_FLOWS, scale, cap_bps=cap_bps)
-    return controller if cap_bps is None else {**controller, **CAPPED}
+@dataclasses.dataclass(frozen=True)
+class _FourFlows:
+    """A table of four flows, uncapped and capped."""
 
+    table: str
+    caps_bps: Sequence[float]
+    printed: Printed
+    rtts_ms: Sequence[float] = ()
 
-def _four_flows(
-    table: str, rtts_ms: Sequence[int], caps_bps: Sequence[float], printed: Printed
-) -> tuple[Callable[[Scale], Sequence[Job]], Callable[[Scale, Runs], Sequence[Row]]]:
-    """Jobs and rows of a table of four flows, uncapped and capped."""
+    def jobs(self, scale: Scale) -> list[Job]:
+        return [job for case in self.printed for job in self._of_case(case, scale)]
 
-    def job(case: str, scale: Scale, seed: int) -> Job:
-        caps = caps_bps if case == "capped" else [None] * _FLOWS
-        flows = [{"controller": _controller(cap, scale), "name": f"flow-{number}"} for number, cap in enumerate(caps, start=1)]
-        return SIMULATOR.job(f"{table}-{case}", flows, scale, seed, noise=case == "uncapped", rtts_ms=rtts_ms)
-
-    def jobs(scale: Scale) -> list[Job]:
-        return [job(case, scale, seed) for case in printed for seed in scale.seeds]
-
-    def rows(scale: Scale, runs: Runs) -> list[Row]:
+    def rows(self, scale: Scale, runs: Runs) -> list[Row]:
         found = []
-        for case, numbers in printed.items():
-            of_seeds = [runs[job(case, scale, seed)] for seed in scale.seeds]
-            for (name, unit, measure), paper in zip(_MEASURES, numbers, strict=True):
-                for index in range(_FLOWS):
-                    ours = [measure(run.result["flows"][index], scale) for run in of_seeds]
-                    found.append(Row.of(f"{case}: {name} of flow {index + 1}", unit, paper[index], ours))
+        for case in self.printed:
+            of_seeds = [runs[job] for job in self._of_case(case, scale)]
+            found += self._rows(case, case, of_seeds, _over_the_run, scale)
+            if case == "uncapped":
+                found += self._rows(case, f"{case}, settled", of_seeds, _settled, scale)
             found.append(Row.of(f"{case}: part of the link delivered", "1", None, [utilization(run) for run in of_seeds]))
         return found
 
-    return jobs, rows
+    def _rows(
+        self, case: str, title: str, of_seeds: Sequence[Run], read: Callable[[Run, int, str, str], float], scale: Scale
+    ) -> list[Row]:
+        found = []
+        for (name, unit, quantity, statistic), paper in zip(_MEASURES, self.printed[case], strict=True):
+            part = 1e9 * scale.rate if quantity == "pacing_bps" else 1
+            for index in range(_FLOWS):
+                ours = [read(run, index, quantity, statistic) / part for run in of_seeds]
+                found.append(Row.of(f"{title}: {name} of flow {index + 1}", unit, paper[index], ours))
+        return found
+
+    def _of_case(self, case: str, scale: Scale) -> list[Job]:
+        """Without noise nothing is drawn: one seed says it all."""
+        seeds = scale.seeds if case == "uncapped" else scale.seeds[:1]
+        return [self._job(case, scale, seed) for seed in seeds]
+
+    def _job(self, case: str, scale: Scale, seed: int) -> Job:
+        capped = case == "capped"
+        flows = []
+        for number, cap_bps in enumerate(self.caps_bps, start=1):
+            controller = SIMULATOR.controller_of(_FLOWS, scale, cap_bps=cap_bps if capped else None)
+            flows.append({"name": f"flow-{number}", "controller": {**controller, **CAPPED} if capped else controller})
+        return SIMULATOR.job(f"{self.table}-{case}", flows, scale, seed, noise=not capped, rtts_ms=self.rtts_ms)
 
 
-_TABLE_1_JOBS, _TABLE_1_ROWS = _four_flows("table1", (), _CAPS_1_BPS, _TABLE_1)
-_TABLE_2_JOBS, _TABLE_2_ROWS = _four_flows("table2", _RTTS_2_MS, _CAPS_2_BPS, _TABLE_2)
+def _over_the_run(run: Run, index: int, quantity: str, statistic: str) -> float:
+    return float(run.result["flows"][index][quantity][statistic])
 
-# ------------------------------------------------------------------------------------------------- table V, figures 5 and 6
+
+def _settled(run: Run, index: int, quantity: str, statistic: str) -> float:
+    """Over the samples of the last seconds before the last probe, or of a shorter run over all."""
+    import polars as pl
+
+    end_s = _PROBES_S * (run.result["duration_s"] // _PROBES_S) or float("inf")
+    name = run.result["flows"][index]["name"]
+    start_s = end_s - _SETTLED_S if end_s < float("inf") else 0.0
+    chosen = run.series.filter((pl.col("flow") == name) & (pl.col("time_s") > start_s) & (pl.col("time_s") < end_s))
+    values = chosen[quantity].drop_nulls().to_numpy()
+    return float(values.mean() if statistic == "mean" else values.std())
+
+
+_TABLE_1 = _FourFlows("table1", _CAPS_1_BPS, _PRINTED_1)
+_TABLE_2 = _FourFlows("table2", _CAPS_2_BPS, _PRINTED_2, _RTTS_2_MS)
+
+# ------------------------------------------------------------------------------------------------ table V, figures 5 to 9
 
 #: Median combined rate, Gbit/s; median RTT, ms; losses over packets sent. By number of flows, a number per buffer.
 TABLE_5: dict[str, dict[int, tuple[float, ...]]] = {
@@ -131,8 +177,11 @@ TABLE_5: dict[str, dict[int, tuple[float, ...]]] = {
 }
 
 _STUDY = BufferStudy(SIMULATOR, TABLE_5)
+_TOLD_LATE = BufferStudy(dataclasses.replace(SIMULATOR, label="mpc2020-told-late", stack=BY_A_LATER_ACK), TABLE_5)
 _FIGURE_5 = Boxes(_STUDY, "rate", "combined rate", "Gbit/s", rate_quantile_gbps, 10.0)
 _FIGURE_6 = Boxes(_STUDY, "rtt", "RTT", "ms", lambda run, _, name: mean_rtt_ms(run, name), SIMULATOR.rtt_ms)
+_FIGURE_7 = dataclasses.replace(_STUDY, counts=(2,), quantities=("loss",))
+_FIGURES_8_9 = Approach(_STUDY, printed_s={1 / 2: 5.0}, drawn=(1 / 4, 1 / 2, 1.0, 4.0), until_s=12)
 
 # ---------------------------------------------------------------------------------------------------------------- figure 3
 
@@ -155,18 +204,7 @@ def _figure_3_rows(scale: Scale, runs: Runs) -> list[Row]:
 
 def _draw_figure_3(scale: Scale, runs: Runs) -> "Figure":
     """Pacing rate and RTT of the first seed over time."""
-    from matplotlib.figure import Figure
-
-    series = runs[_figure_3_jobs(scale)[0]].series
-    figure = Figure(figsize=(3.5, 3))
-    upper, lower = figure.subplots(2, 1, sharex=True)
-    upper.plot(series["time_s"], series["pacing_bps"] / (1e9 * scale.rate))
-    upper.set_ylabel("Pacing rate (Gbit/s)")
-    upper.set_ylim(bottom=0)
-    lower.plot(series["time_s"], series["rtt_ms"])
-    lower.set_ylabel("RTT (ms)")
-    lower.set_xlabel("Time (s)")
-    return figure
+    return draw_rate_and_rtt(runs[_figure_3_jobs(scale)[0]], scale, "pacing_bps", "Pacing rate")
 
 
 # ------------------------------------------------------------------------------------------------------------ what there is
@@ -176,6 +214,7 @@ _FULL = Scale(rate=1, duration_s=30, seeds=(1,))
 _FULL_SEEDS = Scale(rate=1, duration_s=30, seeds=(1, 2, 3))
 _QUICK = Scale(rate=0.1, duration_s=12, seeds=(1,), few=True)
 _QUICK_SEEDS = Scale(rate=0.1, duration_s=12, seeds=(1, 2, 3), few=True)
+_TENTH = Scale(rate=0.1, duration_s=30, seeds=(1,))
 
 PAPER = Paper(
     key="mpc2020",
@@ -188,8 +227,8 @@ PAPER = Paper(
             readings=(NOISE_READING, _START_READING, LOSS_READING, RATE_READING, _PACKETS_READING, _CAPPED_READING),
             full=_FULL_SEEDS,
             quick=_QUICK_SEEDS,
-            jobs=_TABLE_1_JOBS,
-            rows=_TABLE_1_ROWS,
+            jobs=_TABLE_1.jobs,
+            rows=_TABLE_1.rows,
         ),
         Entry(
             id="mpc2020-table2",
@@ -206,9 +245,11 @@ PAPER = Paper(
             ),
             full=_FULL_SEEDS,
             quick=_QUICK_SEEDS,
-            jobs=_TABLE_2_JOBS,
-            rows=_TABLE_2_ROWS,
+            jobs=_TABLE_2.jobs,
+            rows=_TABLE_2.rows,
         ),
+        mpc2020_sites.TABLE_3,
+        mpc2020_sites.TABLE_4,
         Entry(
             id="mpc2020-table5",
             title="Rate, RTT and losses of one to eight flows over buffers of 1/16 to 16 BDP",
@@ -218,14 +259,34 @@ PAPER = Paper(
                 _START_READING,
                 LOSS_READING,
                 RATE_READING,
-                "A full run lasts as long as 100 million packets take at 40 Gbit/s. An RTT is the mean among the flows of their "
+                "A run lasts as long as 100 million packets take at 40 Gbit/s. An RTT is the mean among the flows of their "
                 "medians.",
+                "All cells are run at a tenth of the rate, those of two flows at full size in figures 5 to 8. Rates and RTTs "
+                "are the same at both; a flow loses a packet or two per probe at either, which of ten times as many is a tenth.",
             ),
-            full=_FULL,
+            full=_TENTH,
             quick=_QUICK,
             jobs=_STUDY.jobs,
             rows=_STUDY.rows,
             draw=_STUDY.draw,
+        ),
+        Entry(
+            id="mpc2020-table5-told-late",
+            title="Table V with losses told an RTT later, by the ACK of a later packet",
+            source="Table V, section IV",
+            readings=(
+                NOISE_READING,
+                _START_READING,
+                RATE_READING,
+                "The same runs as for table V but for one option: `tell_losses` of the endpoint is `detected`, as on a real "
+                "network. What is lost is what flows send too fast for an RTT, a part of all packets that does not depend on the "
+                "rate.",
+            ),
+            full=_TENTH,
+            quick=_QUICK,
+            jobs=_TOLD_LATE.jobs,
+            rows=_TOLD_LATE.rows,
+            draw=_TOLD_LATE.draw,
         ),
         Entry(
             id="mpc2020-figure3",
@@ -234,6 +295,7 @@ PAPER = Paper(
             readings=(
                 NOISE_READING,
                 _START_READING,
+                LOSS_READING,
                 "The paper prints no numbers for this figure and no buffer: 1 BDP.",
             ),
             full=_FULL,
@@ -242,6 +304,7 @@ PAPER = Paper(
             rows=_figure_3_rows,
             draw=_draw_figure_3,
         ),
+        mpc2020_sites.FIGURE_4,
         Entry(
             id="mpc2020-figure5",
             title="Combined rate of two flows over buffers of 1/16 to 16 BDP",
@@ -275,6 +338,45 @@ PAPER = Paper(
             jobs=_FIGURE_6.jobs,
             rows=_FIGURE_6.rows,
             draw=_FIGURE_6.draw,
+        ),
+        Entry(
+            id="mpc2020-figure7",
+            title="Losses of two flows over buffers of 1/16 to 16 BDP",
+            source="Figure 7, section IV",
+            readings=(NOISE_READING, _START_READING, LOSS_READING, "The numbers are those of table V."),
+            full=_FULL,
+            quick=_QUICK,
+            jobs=_FIGURE_7.jobs,
+            rows=_FIGURE_7.rows,
+            draw=_FIGURE_7.draw,
+        ),
+        Entry(
+            id="mpc2020-figure8",
+            title="Time that two flows take to the bottleneck's rate over buffers of 1/16 to 16 BDP",
+            source="Figure 8, section IV",
+            readings=(NOISE_READING, _START_READING, LOSS_READING, _REACHED_READING),
+            full=_FULL,
+            quick=_QUICK,
+            jobs=_FIGURES_8_9.jobs,
+            rows=_FIGURES_8_9.rows,
+            draw=_FIGURES_8_9.draw,
+        ),
+        Entry(
+            id="mpc2020-figure9",
+            title="Combined rate of two flows over time with buffers of 1/4 to 4 BDP",
+            source="Figure 9, section IV",
+            readings=(
+                NOISE_READING,
+                _START_READING,
+                LOSS_READING,
+                _REACHED_READING,
+                "Which buffers the figure has beside 1/2 and 1 BDP cannot be read: 1/4 and 4 BDP.",
+            ),
+            full=_FULL,
+            quick=_QUICK,
+            jobs=_FIGURES_8_9.over_time_jobs,
+            rows=_FIGURES_8_9.over_time_rows,
+            draw=_FIGURES_8_9.draw_over_time,
         ),
     ),
 )
