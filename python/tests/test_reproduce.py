@@ -113,7 +113,6 @@ def test_an_entry_has_a_row_per_quantity_and_the_same_twice(entry: Entry, tmp_pa
     assert len({row.quantity for row in first}) == len(first)
     # Fewer where something did not happen with a seed, or where cells or seeds are counted.
     assert all(len(row.values) <= len(TINY.seeds) for row in first)
-    assert any(len(row.values) == len(TINY.seeds) for row in first)
 
 
 def test_shares_are_fair_from_the_last_unfair_window_on() -> None:
