@@ -75,9 +75,10 @@ _LATE_READING = (
     "twentieth of the paper's. Jain's index is that of mean pacing rates over 1 s. That of single samples, 5 ms apart, falls "
     "below 0.9 in probes, which come every 10 s: their last one decides."
 )
-_OUT_OF_STEP_READING = (
-    "Probes come every 10 s from a flow's start on, which puts those of a flow that starts 10 s later in step. Beside it one "
-    "that starts 15 s later: its probes up are those down of the first."
+_NEWCOMER_READING = (
+    "The second flow starts at r_max like the first: both lose packets at once and are cut to like rates. Beside it, `from "
+    "r_min`, one that starts at 5 Gbit/s. Probes come every 10 s from a flow's start on, which puts those of a flow that starts "
+    "10 s later in step. Beside it, over two buffers, one that starts 15 s later: its probes up are those down of the first."
 )
 
 # ---------------------------------------------------------------------------------------------------- table 1, figures 1 to 3
@@ -347,8 +348,9 @@ TABLE_2 = {1 / 16: 1.0, 1 / 8: 1.0, 1 / 4: 19.0, 1 / 2: 26.0, 1.0: 26.0, 2.0: 42
 class Late:
     """A flow, and a second one that starts later."""
 
-    study: Cells
     late_s: float = LATE_S
+    #: The rate with which the second one starts.
+    start: str = "r_max"
     #: Begins the rows.
     prefix: str = ""
 
@@ -367,11 +369,11 @@ class Late:
 
     def jobs_of(self, buffer: float, scale: Scale) -> list[Job]:
         """The runs over a buffer, one per seed."""
-        controller = self.study.setting.controller_of(2, scale)
-        flows = [{"name": "flow-1"}, {"name": "flow-2", "start": f"{self.started_s(scale):g} s"}]
-        tables = [{"controller": controller, **flow} for flow in flows]
-        label = f"{self.late_s:g}-s-late-{buffer:g}-bdp"
-        return [self.study.setting.job(label, tables, scale, seed, buffer=buffer) for seed in scale.seeds]
+        controller = SIMULATOR.controller_of(2, scale)
+        first = {"name": "flow-1", "controller": controller}
+        second = {"name": "flow-2", "controller": {**controller, "start": self.start}, "start": f"{self.started_s(scale):g} s"}
+        label = f"{self.late_s:g}-s-late-at-{self.start}-{buffer:g}-bdp"
+        return [SIMULATOR.job(label, [first, second], scale, seed, buffer=buffer) for seed in scale.seeds]
 
     def jobs(self, scale: Scale) -> list[Job]:
         """The runs over every buffer."""
@@ -443,9 +445,9 @@ def converged_s(fairness: np.ndarray, window_s: float) -> float | None:
     return float((unfair[-1] + 1) * window_s) if unfair[-1] + 1 < fairness.size else None
 
 
-_LATE = Late(STUDY)
-_LATE_INTEGRAL = Late(INTEGRAL, prefix=INTEGRAL.prefix)
-_LATE_STUDIES = (_LATE, _LATE_INTEGRAL, Late(STUDY, OUT_OF_STEP_S, prefix=f"{OUT_OF_STEP_S:g} s later: "))
+_LATE = Late()
+_LATE_AND_LOW = Late(start="r_min", prefix="from r_min: ")
+_LATE_STUDIES = (_LATE, _LATE_AND_LOW, Late(OUT_OF_STEP_S, prefix=f"{OUT_OF_STEP_S:g} s later: "))
 
 
 def _table_2_jobs(scale: Scale) -> list[Job]:
@@ -463,7 +465,7 @@ def _draw_table_2(scale: Scale, runs: Runs) -> "Figure":
     figure = Figure()
     axis = figure.subplots()
     end_s = scale.duration_s - LATE_S
-    for late, label, colour, shift in ((_LATE, "ours", "C0", -0.15), (_LATE_INTEGRAL, "ours, integral", "C2", 0.15)):
+    for late, label, colour, shift in ((_LATE, "ours", "C0", -0.15), (_LATE_AND_LOW, "ours, flow 2 from r_min", "C2", 0.15)):
         points = [
             (BUFFERS_BDP.index(buffer) + shift, 1.1 * end_s if time_s is None else time_s)
             for buffer in late.buffers(scale)
@@ -566,7 +568,7 @@ PAPER = Paper(
             id="mpc2019-table2",
             title="How long two flows take to fair shares when the second starts 10 s later",
             source="Table 2, section 4.2",
-            readings=(NOISE_READING, _START_READING, LOSS_READING, _LATE_READING, _OUT_OF_STEP_READING, _PROFILE_READING),
+            readings=(NOISE_READING, _START_READING, LOSS_READING, _LATE_READING, _NEWCOMER_READING),
             full=_FULL_LATE,
             quick=_QUICK_LATE,
             jobs=_table_2_jobs,
