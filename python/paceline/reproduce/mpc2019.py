@@ -180,23 +180,19 @@ def _beside(name: str, **different: Any) -> Cells:
 #: Profiles of the controller: what they change is said where they are registered.
 INTEGRAL = _beside("integral", controller={"name": "mpc-2019:integral"})
 GENTLE = _beside("gentle", controller={"name": "mpc-2019:gentle"})
-HALVING = _beside("simulator", controller={"name": "mpc-2019:simulator"})
-LATER_ACK = _beside("told by a later ACK", stack=BY_A_LATER_ACK)
-#: The study again, for what rate and seed do.
-AGAIN = _beside("a tenth of the rate")
+#: Of two flows alone: told otherwise, cut otherwise, and the same again for what rate and seed do.
+LATER_ACK = dataclasses.replace(_beside("told by a later ACK", stack=BY_A_LATER_ACK), counts=(2,))
+HALVING = dataclasses.replace(_beside("simulator", controller={"name": "mpc-2019:simulator"}), counts=(2,))
+AGAIN = dataclasses.replace(_beside("a tenth of the rate"), counts=(2,))
 
 
 def _three_seeds(scale: Scale) -> Scale:
     return scale if scale.few else dataclasses.replace(tenth(scale), seeds=(1, 2, 3))
 
 
-def _two_flow_jobs(study: Cells, scale: Scale) -> list[Job]:
-    return [job for buffer in study.buffers(2, scale) for job in study.of_cell(2, buffer, scale)]
-
-
 def _table_1_jobs(scale: Scale) -> list[Job]:
     profiles = [job for study in (INTEGRAL, GENTLE) for job in study.jobs(tenth(scale))]
-    return [*STUDY.jobs(scale), *profiles, *_two_flow_jobs(AGAIN, _three_seeds(scale))]
+    return [*STUDY.jobs(scale), *profiles, *AGAIN.jobs(_three_seeds(scale))]
 
 
 def _table_1_rows(scale: Scale, runs: Runs) -> list[Row]:
@@ -250,7 +246,7 @@ _PACKETS = 1e8
 
 
 def _figure_3_jobs(scale: Scale) -> list[Job]:
-    return [*_two_flow_jobs(STUDY, scale), *_two_flow_jobs(LATER_ACK, tenth(scale))]
+    return [*_FIGURE_1.jobs(scale), *LATER_ACK.jobs(tenth(scale))]
 
 
 def _figure_3_rows(scale: Scale, runs: Runs) -> list[Row]:
