@@ -559,6 +559,15 @@ PAPER = Paper(
             jobs=_table_1_jobs,
             rows=_table_1_rows,
             draw=STUDY.draw,
+            verdict=(
+                "Medians come out up to 1 BDP: rates within 4 % of the paper's and RTTs within 2 %, but for 1/16 BDP, and 1/8 "
+                "with one flow, where ours use more of the link. From 2 BDP on ours swing wider: with two or four flows the "
+                "median falls to r_min at 8 BDP, not at 16 (under `integral` at 16, as in the paper), and RTTs are up to 3.2 "
+                "times theirs; it is a median of the time, for 94 to 98 % of the link is delivered where it is 10 Gbit/s. Losses "
+                "are 3 to 7 times theirs up to 1 BDP, because a pulse of the target does not stop at a loss, as the paper says "
+                "that its probes do: `gentle`, whose probe up ends there, loses at most 1.6 times what two flows lose up to 2 "
+                "BDP and has 29 of 36 rates within 5 %, but knows no fall at 16 BDP."
+            ),
         ),
         Entry(
             id="mpc2019-table2",
@@ -588,6 +597,12 @@ PAPER = Paper(
             jobs=_FIGURE_1.jobs,
             rows=_figure_1_rows,
             draw=_draw_figure_1,
+            verdict=(
+                "Boxes are narrow up to 1/2 BDP and widen with the buffer as in the paper, narrowest at 1/8 BDP where its "
+                "caption has 1/4. The rate falls to r_min only from 1 BDP on, for in a small buffer the pulse down needs no more "
+                "than a quarter off. The most is 160 Gbit/s, the start at 2 C of both flows: with 120 the paper's cannot both "
+                "have started so."
+            ),
         ),
         Entry(
             id="mpc2019-figure2",
@@ -605,6 +620,10 @@ PAPER = Paper(
             jobs=_FIGURE_2.jobs,
             rows=_FIGURE_2.rows,
             draw=_draw_figure_2,
+            verdict=(
+                "The range grows with the buffer and ends at 25 ms as in the paper. Medians are within 3 % of the paper's up to "
+                "2 BDP and 1.7 to 3.2 times above from 4 BDP on, where the target is passed by as much as the feedback is late."
+            ),
         ),
         Entry(
             id="mpc2019-figure3",
@@ -624,6 +643,11 @@ PAPER = Paper(
             jobs=_figure_3_jobs,
             rows=_figure_3_rows,
             draw=_draw_figure_3,
+            verdict=(
+                "Flat, then rising, as in the paper, but at 30 to 37 of 100 million up to 1 BDP where it has 8 to 10, and rising "
+                "from 4 BDP on where it has 8: table 1 says why. Told by a later ACK, flows lose 0.6 to 11 % of what they send, "
+                "five orders of magnitude more: the paper's losses are those of a simulator that tells them at the drop."
+            ),
         ),
         Entry(
             id="mpc2019-figure4",
@@ -643,6 +667,13 @@ PAPER = Paper(
             jobs=_figure_4_jobs,
             rows=_figure_4_rows,
             draw=_draw_figure_4,
+            verdict=(
+                "The paper's trend, the larger the buffer the sooner, comes with the halving of `simulator`, at a fifth of the "
+                "paper's times: 1.13 s of 5.5, 0.23 of 1. With cuts to 0.7 the way back is short everywhere, for the first loss "
+                "in a small buffer costs little. Tried besides, at a fiftieth of the rate: 8 RTTs at r_min after a loss give 2.5 "
+                "and 0.3 s; a start at r_min takes as long at every buffer, 12.4 s with the target fill of 0.1 and 2.5 s with "
+                "0.5, so that what depends on the buffer are the first losses."
+            ),
         ),
         Entry(
             id="mpc2019-figure5",
@@ -654,6 +685,11 @@ PAPER = Paper(
             jobs=_APPROACH.over_time_jobs,
             rows=_figure_5_rows,
             draw=_APPROACH.draw_over_time,
+            verdict=(
+                "With 1/4 BDP the rate is back after half a second and within a few per cent of the link's from there on, with "
+                "spikes where the pulses are, as in the paper. With 4 BDP it is there sooner, as in the paper, but never "
+                "settles: it swings between r_min and twice the link's rate, a period of ten RTTs."
+            ),
         ),
         Entry(
             id="mpc2019-figure6",

@@ -50,6 +50,10 @@ _CAPPED_READING = (
     "that is printed, for the noise alone has 0.25 ms. And they do not probe: the climb from r_min after every probe would "
     "show in means and deviations."
 )
+_TENTH_READING = (
+    "It is run at a tenth of the rate. Medians of rates and RTTs are those at full size within 1 % from 1/2 BDP to 8 BDP; at 1/8 "
+    "and 1/4 BDP, where flows never get to the bottleneck's rate, full size is 10 to 16 % faster."
+)
 _REACHED_READING = (
     "The way to the bottleneck's rate is from the start to the first sample of the combined rate at 95 % of it or more, once it "
     "has been below: flows start above it, and their first loss sends them to r_min. The text has about 5 s for 1/2 BDP and a "
@@ -178,6 +182,16 @@ TABLE_5: dict[str, dict[int, tuple[float, ...]]] = {
 
 _STUDY = BufferStudy(SIMULATOR, TABLE_5)
 _TOLD_LATE = BufferStudy(dataclasses.replace(SIMULATOR, label="mpc2020-told-late", stack=BY_A_LATER_ACK), TABLE_5)
+#: Nearer at large buffers and in what is lost, further off at small ones.
+_GENTLE = BufferStudy(
+    dataclasses.replace(
+        SIMULATOR,
+        label="mpc2020-gentle",
+        controller={"name": "mpc-2020", "profile": "gentle", "after_probe": "restore", "loss": "cut", "loss_cut": 0.5},
+    ),
+    TABLE_5,
+    counts=(2,),
+)
 _FIGURE_5 = Boxes(_STUDY, "rate", "combined rate", "Gbit/s", rate_quantile_gbps, 10.0)
 _FIGURE_6 = Boxes(_STUDY, "rtt", "RTT", "ms", lambda run, _, name: mean_rtt_ms(run, name), SIMULATOR.rtt_ms)
 _FIGURE_7 = dataclasses.replace(_STUDY, counts=(2,), quantities=("loss",))
@@ -211,10 +225,11 @@ def _draw_figure_3(scale: Scale, runs: Runs) -> "Figure":
 
 #: 100 million packets at the link's rate, and what a glance needs.
 _FULL = Scale(rate=1, duration_s=30, seeds=(1,))
-_FULL_SEEDS = Scale(rate=1, duration_s=30, seeds=(1, 2, 3))
 _QUICK = Scale(rate=0.1, duration_s=12, seeds=(1,), few=True)
 _QUICK_SEEDS = Scale(rate=0.1, duration_s=12, seeds=(1, 2, 3), few=True)
+#: What has many cells or seeds: a run takes a tenth of the time.
 _TENTH = Scale(rate=0.1, duration_s=30, seeds=(1,))
+_TENTH_SEEDS = Scale(rate=0.1, duration_s=30, seeds=(1, 2, 3))
 
 PAPER = Paper(
     key="mpc2020",
@@ -224,8 +239,16 @@ PAPER = Paper(
             id="mpc2020-table1",
             title="Four flows with the same RTT, uncapped and capped to 3, 7, 10 and 20 packets/s",
             source="Table I, section III-A",
-            readings=(NOISE_READING, _START_READING, LOSS_READING, RATE_READING, _PACKETS_READING, _CAPPED_READING),
-            full=_FULL_SEEDS,
+            readings=(
+                NOISE_READING,
+                _START_READING,
+                LOSS_READING,
+                RATE_READING,
+                _PACKETS_READING,
+                _CAPPED_READING,
+                _TENTH_READING,
+            ),
+            full=_TENTH_SEEDS,
             quick=_QUICK_SEEDS,
             jobs=_TABLE_1.jobs,
             rows=_TABLE_1.rows,
@@ -241,9 +264,10 @@ PAPER = Paper(
                 RATE_READING,
                 _PACKETS_READING,
                 _CAPPED_READING,
+                _TENTH_READING,
                 "Which uncapped flow wins is open: the paper calls its own result unpredictable.",
             ),
-            full=_FULL_SEEDS,
+            full=_TENTH_SEEDS,
             quick=_QUICK_SEEDS,
             jobs=_TABLE_2.jobs,
             rows=_TABLE_2.rows,
@@ -261,8 +285,9 @@ PAPER = Paper(
                 RATE_READING,
                 "A run lasts as long as 100 million packets take at 40 Gbit/s. An RTT is the mean among the flows of their "
                 "medians.",
-                "All cells are run at a tenth of the rate, those of two flows at full size in figures 5 to 8. Rates and RTTs "
-                "are the same at both; a flow loses a packet or two per probe at either, which of ten times as many is a tenth.",
+                _TENTH_READING,
+                "Two flows are at full size in figures 5 to 9. A flow loses a packet or two per probe at either size: of ten "
+                "times as many packets that is a tenth.",
             ),
             full=_TENTH,
             quick=_QUICK,
@@ -278,6 +303,7 @@ PAPER = Paper(
                 NOISE_READING,
                 _START_READING,
                 RATE_READING,
+                _TENTH_READING,
                 "The same runs as for table V but for one option: `tell_losses` of the endpoint is `detected`, as on a real "
                 "network. What is lost is what flows send too fast for an RTT, a part of all packets that does not depend on the "
                 "rate.",
@@ -287,6 +313,24 @@ PAPER = Paper(
             jobs=_TOLD_LATE.jobs,
             rows=_TOLD_LATE.rows,
             draw=_TOLD_LATE.draw,
+        ),
+        Entry(
+            id="mpc2020-table5-gentle",
+            title="Table V with gentle probes, and the rate halved by a loss",
+            source="Table V, section IV",
+            readings=(
+                NOISE_READING,
+                LOSS_READING,
+                RATE_READING,
+                _TENTH_READING,
+                "Another reading of what is not printed: probes of 1.25 and 0.5 r_B for two RTTs, after which the rate goes on "
+                "from where it was, and a loss halves it, as in the simulator that was released with the paper. Two flows.",
+            ),
+            full=_TENTH,
+            quick=_QUICK,
+            jobs=_GENTLE.jobs,
+            rows=_GENTLE.rows,
+            draw=_GENTLE.draw,
         ),
         Entry(
             id="mpc2020-figure3",
