@@ -53,14 +53,13 @@ _START_READING = (
     "the rate to 0.7."
 )
 _TENTH_READING = (
-    "Two flows run at 40 Gbit/s for the 30 s that 100 million packets take, everything else at a tenth of all rates: the law "
-    "works in relative rates and in time, so that rates and RTTs are the same and a probe loses as many packets, of a tenth as "
-    "many. Fractions lost at a tenth of the rate are divided by ten where losses are told at the drop."
+    "Two flows run at 40 Gbit/s for the 30 s that 100 million packets take, everything else at a tenth of all rates, where the "
+    "law, which works in relative rates and in time, does nearly the same: two flows are shown at both. A probe loses as many "
+    "packets there, of a tenth as many: fractions are divided by ten where losses are told at the drop."
 )
 _PROFILE_READING = (
     "Beside the controller as printed are two of its profiles: `integral` estimates r_B as the 2020 paper does, `gentle` also "
-    "probes by two RTTs at 1.25 and 0.5 r_B in place of the pulses. The default was chosen on the 2020 paper's tables I and V, "
-    "not here."
+    "probes by two RTTs at 1.25 and 0.5 r_B in place of the pulses."
 )
 _REACHED_READING = (
     "The bottleneck's rate counts as reached when the combined pacing rate is first at 95 % of it after it has been below: flows "
@@ -688,7 +687,7 @@ PAPER = Paper(
             verdict=(
                 "With 1/4 BDP the rate is back after half a second and within a few per cent of the link's from there on, with "
                 "spikes where the pulses are, as in the paper. With 4 BDP it is there sooner, as in the paper, but never "
-                "settles: it swings between r_min and twice the link's rate, a period of ten RTTs."
+                "settles: it swings between r_min and twice the link's rate, about every 0.3 s."
             ),
         ),
         Entry(
