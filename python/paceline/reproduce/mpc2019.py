@@ -153,10 +153,8 @@ class Cells(BufferStudy):
         for quantity, (name, factor) in _NEAR.items():
             near = 0
             for count, buffer in cells:
-                ours, paper = (
-                    statistics.median(self.values(count, buffer, quantity, scale, runs)),
-                    self.paper(count, buffer, quantity),
-                )
+                ours = statistics.median(self.values(count, buffer, quantity, scale, runs))
+                paper = self.paper(count, buffer, quantity)
                 near += paper is not None and ours > 0 and abs(math.log(ours / paper)) <= math.log(factor)
             found.append(Row.of(f"{self.prefix}cells with the {name} of the paper's", f"of {len(cells)}", None, [near]))
         return found
@@ -171,9 +169,8 @@ STUDY = Cells(SIMULATOR, TABLE_1, slow=(1, 4, 8))
 
 def _beside(name: str, **different: Any) -> Cells:
     """The study with another setting: run at a tenth of the rate."""
-    return Cells(
-        dataclasses.replace(SIMULATOR, label=f"mpc2019-{name.replace(' ', '-')}", **different), TABLE_1, prefix=f"{name}: "
-    )
+    setting = dataclasses.replace(SIMULATOR, label=f"mpc2019-{name.replace(' ', '-')}", **different)
+    return Cells(setting, TABLE_1, prefix=f"{name}: ")
 
 
 #: Profiles of the controller: what they change is said where they are registered.
