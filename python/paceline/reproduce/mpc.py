@@ -333,7 +333,7 @@ def logarithmic(axis: "Axes") -> None:
 
 
 #: What a box shows, by its name in a result: from whisker to whisker.
-_QUANTILES = {"min": 0.0, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
+_QUANTILES = {"min": 0.0, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "max": 1.0}
 
 
 def rate_quantile_gbps(run: Run, scale: Scale, name: str) -> float:
@@ -354,6 +354,8 @@ class Boxes:
     quantile: Callable[[Run, Scale, str], float]
     #: Where all boxes end, by the figure's text.
     least: float
+    #: The quantiles where the whiskers end.
+    whiskers: tuple[str, str] = ("p5", "p95")
 
     def jobs(self, scale: Scale) -> list[Job]:
         """The runs of two flows."""
@@ -371,7 +373,7 @@ class Boxes:
         return found
 
     def draw(self, scale: Scale, runs: Runs) -> "Figure":
-        """Boxes are ours, whiskers the 5th and 95th percentile; crosses are the paper's medians."""
+        """Boxes and whiskers are ours; crosses are the paper's medians."""
         from matplotlib.figure import Figure
 
         figure = Figure()
@@ -399,7 +401,8 @@ class Boxes:
     def _box(self, scale: Scale, of_seeds: Sequence[Run]) -> dict[str, float]:
         """A box as Matplotlib takes it, of medians over the seeds."""
         at = {name: statistics.median(self.quantile(run, scale, name) for run in of_seeds) for name in _QUANTILES}
-        return {"whislo": at["p5"], "q1": at["p25"], "med": at["p50"], "q3": at["p75"], "whishi": at["p95"]}
+        low, high = (at[name] for name in self.whiskers)
+        return {"whislo": low, "q1": at["p25"], "med": at["p50"], "q3": at["p75"], "whishi": high}
 
 
 # -------------------------------------------------------------------------------------- the way to the bottleneck's rate
@@ -430,7 +433,7 @@ class Approach:
 
         figure = Figure()
         axis = figure.subplots()
-        times_s = {buffer: self._times_s(buffer, scale, runs) for buffer in self.study.buffers(2, scale)}
+        times_s = {buffer: self.times_s(buffer, scale, runs) for buffer in self.study.buffers(2, scale)}
         reached = {buffer: statistics.median(found) for buffer, found in times_s.items() if found}
         axis.plot(
             [BUFFERS_BDP.index(buffer) for buffer in reached], list(reached.values()), marker="o", markersize=3, label="ours"
@@ -478,9 +481,10 @@ class Approach:
 
     def _row(self, buffer: float, scale: Scale, runs: Runs) -> Row:
         name = f"time to {100 * REACHED:g} % of the bottleneck's rate, {buffer_text(buffer)} BDP"
-        return Row.of(name, "s", self.printed_s.get(buffer), self._times_s(buffer, scale, runs))
+        return Row.of(name, "s", self.printed_s.get(buffer), self.times_s(buffer, scale, runs))
 
-    def _times_s(self, buffer: float, scale: Scale, runs: Runs) -> list[float]:
+    def times_s(self, buffer: float, scale: Scale, runs: Runs) -> list[float]:
+        """When two flows over a buffer are there, of the seeds that come there."""
         jobs = self.study.of_cell(2, buffer, scale)
         found = [time_to_rate_s(runs[job], scale, self.study.setting.capacity_bps) for job in jobs]
         return [time_s for time_s in found if time_s is not None]

@@ -4,6 +4,7 @@ In: entries that were run. Out: per paper ``KEY.json`` with the rows, ``KEY.md``
 this version are docs/reproduction; a test holds their text to what :func:`page` makes of the rows.
 """
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paceline.reproduce.entry import Entry, Paper, Row, Scale
-from paceline.reproduce.output import HEADINGS, Done, cells
+from paceline.reproduce.entry import Entry, Goal, GoalRow, Paper, Row, Scale
+from paceline.reproduce.output import Done, cells, count_held, headings
 
 #: Tables longer than this are folded.
 _LONG = 40
@@ -33,6 +34,10 @@ _INTRODUCTION = """`paper` is what the paper prints, `ours` the median over the 
 beside it where there are several, and `ratio` is ours over the paper's. A – is what is not printed, or did not happen.
 """
 
+_INTRODUCTION_TO_GOALS = """`goal` is what was set before, `ours` the median over the seeds of our runs, with the least and the
+greatest beside it; a goal is `held` by the median. Rows without a goal are there to compare.
+"""
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -44,21 +49,19 @@ class Stored:
     @classmethod
     def of(cls, done: Done) -> "Stored":
         """The rows of ``done``, rounded."""
-        rows = [Row(row.quantity, row.unit, row.paper, tuple(map(_rounded, row.values))) for row in done.rows]
+        rows = [dataclasses.replace(row, values=tuple(map(_rounded, row.values))) for row in done.rows]
         return cls(done.scale, rows)
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> "Stored":
         """The inverse of :meth:`text`."""
-        rows = [Row(quantity, unit, paper, tuple(values)) for quantity, unit, paper, values in found["rows"]]
+        rows = [_row(*values) for values in found["rows"]]
         return cls(Scale(**{**found["scale"], "seeds": tuple(found["scale"]["seeds"])}), rows)
 
     def text(self) -> str:
         """JSON, a line per row."""
         scale = {"rate": self.scale.rate, "duration_s": self.scale.duration_s, "seeds": self.scale.seeds}
-        rows = ",\n".join(
-            json.dumps([row.quantity, row.unit, row.paper, list(row.values)], ensure_ascii=False) for row in self.rows
-        )
+        rows = ",\n".join(json.dumps(_stored(row), ensure_ascii=False) for row in self.rows)
         return f'{{"scale": {json.dumps(scale)}, "rows": [\n{rows}\n]}}'
 
     def digest(self) -> str:
@@ -117,7 +120,7 @@ def page(paper: Paper, stored: Mapping[str, Stored]) -> str:
     parts = [
         f"# {_text(paper.citation)}\n",
         f"Generated: `paceline reproduce {paper.key} --pages docs/reproduction`.\n",
-        _INTRODUCTION,
+        _INTRODUCTION_TO_GOALS if any(count_held(each.rows) for each in stored.values()) else _INTRODUCTION,
         _contents(entries),
     ]
     if shared:
@@ -148,12 +151,16 @@ def _section(entry: Entry, stored: Stored, shared: Sequence[str]) -> str:
         parts.append(f"Read as in {_list(numbers)} above.\n")
     if own:
         parts.append("".join(f"* {_text(reading)}\n" for reading in own))
+    if (held := count_held(stored.rows)) is not None:
+        missed = [row for row in stored.rows if isinstance(row, GoalRow) and row.held is False]
+        parts.append(f"{held}{'. Not held:' if missed else '.'}\n")
+        parts += [_table(missed), "All:\n"] if missed else []
     parts.append(_table(stored.rows))
     return "\n".join(parts)
 
 
 def _table(rows: Sequence[Row]) -> str:
-    lines = [f"| {' | '.join(HEADINGS)} |", "| --- | --- | ---: | ---: | ---: | ---: |"]
+    lines = [f"| {' | '.join(headings(rows))} |", "| --- | --- | ---: | ---: | ---: | ---: |"]
     lines += [f"| {' | '.join(map(_text, cells(row)))} |" for row in rows]
     table = "".join(f"{line}\n" for line in lines)
     if len(rows) <= _LONG:
@@ -167,6 +174,21 @@ def _figure(each: Done, digest: str) -> str:
     draw = each.entry.draw
     assert draw is not None
     return small_svg(lambda: draw(each.scale, each.runs), f"{each.entry.title} (rows {digest})")
+
+
+def _stored(row: Row) -> list[Any]:
+    """The row in JSON; :func:`_row` is the inverse. A goal is at the place of the paper's number, and its bound behind all."""
+    if isinstance(row, GoalRow):
+        bound = "none" if row.goal is None else "at least" if row.goal.at_least else "at most"
+        return [row.quantity, row.unit, row.goal and row.goal.value, list(row.values), bound]
+    return [row.quantity, row.unit, row.paper, list(row.values), *([] if row.comparable else [False])]
+
+
+def _row(quantity: str, unit: str, beside: float | None, values: Sequence[float], last: str | bool = True) -> Row:
+    if isinstance(last, bool):
+        return Row.of(quantity, unit, beside, values, comparable=last)
+    goal = None if beside is None else Goal(beside, at_least=last == "at least")
+    return GoalRow.against(quantity, unit, goal, values)
 
 
 def _rounded(value: float) -> float:
