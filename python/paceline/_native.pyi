@@ -116,12 +116,13 @@ def trace_convert(src: str, dst: str, from_format: str | None, to_format: str | 
 def export_qlog(record_dir: str, flow: str, out: str, draft: str) -> None:
     """Writes one flow of a record as qlog; ``draft`` is "current" or "02"."""
 
-def run_link(options: Sequence[tuple[str, str]], seed: int, command: Sequence[str | bytes]) -> str:
+def run_link(options: Sequence[tuple[str, str]], seed: int, realtime: bool, command: Sequence[str | bytes]) -> str:
     """Runs a command behind an emulated link and waits for its end; to be called from the main thread.
 
     Args:
         options: flags of `paceline link` without their dashes, and values.
         seed: of every random draw.
+        realtime: the threads that carry packets run before all programs without real-time priority.
         command: the program and its arguments.
 
     Returns JSON ``{"status", "uplink", "downlink"}``: the exit status of the command (128 and the signal that killed it), and

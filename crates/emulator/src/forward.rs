@@ -117,22 +117,26 @@ impl<S: Device, D: Device> Forwarder<S, D> {
         self.discard_dropped();
     }
 
-    /// Writes what is due at `now`.
-    pub fn give_out(&mut self, now: Picos) {
+    /// Writes what is due now.
+    pub fn give_out(&mut self, clock: &impl Fn() -> Picos) {
+        let until = clock();
+        let mut now = until;
         let mut run: Option<Run> = None;
-        while let Some(packet) = self.passage.leave(now) {
+        while let Some(packet) = self.passage.leave(until) {
             let piece = packet.item;
-            let bytes = piece.segments.packet_bytes(piece.index) + self.overhead_bytes;
-            self.counts.on_left(bytes, now - packet.time);
             match &mut run {
                 Some(run) if run.goes_on_with(&packet) => run.count += 1,
                 _ => {
                     let next = Run { first: piece, count: 1, marked: packet.marked };
                     if let Some(done) = run.replace(next) {
                         self.write(&done);
+                        // For the count only: what has become due meanwhile waits until the source has been looked at.
+                        now = clock();
                     }
                 }
             }
+            let bytes = piece.segments.packet_bytes(piece.index) + self.overhead_bytes;
+            self.counts.on_left(bytes, now - packet.time);
         }
         if let Some(done) = run {
             self.write(&done);
@@ -166,11 +170,6 @@ impl<S: Device, D: Device> Forwarder<S, D> {
     /// When [`Self::give_out`] has something to do; `None` for never, unless something comes.
     pub fn due(&self) -> Option<Picos> {
         self.passage.due()
-    }
-
-    /// What has happened so far.
-    pub fn counts(&self) -> &Counts {
-        &self.counts
     }
 }
 
@@ -218,11 +217,11 @@ pub fn carry<S: Device + AsFd, D: Device>(
     let mut alarm = Alarm::default();
     while !stop.is_wanted() {
         match forwarder.take_in(&clock) {
-            Ok(true) => forwarder.give_out(clock()),
+            Ok(true) => forwarder.give_out(&clock),
             Ok(false) => {
-                forwarder.give_out(clock());
+                forwarder.give_out(&clock);
                 let now = clock();
-                let sleep = forwarder.due().map(|due| alarm.sleep(now, due));
+                let sleep = alarm.sleep(now, forwarder.due());
                 if wait(&forwarder.source, stop, sleep) == Ok(0)
                     && let Some(sleep) = sleep
                 {
@@ -257,20 +256,17 @@ impl Alarm {
     /// … and this much in a row.
     const MOST_BUDGET: Picos = 5 * PS_PER_MS;
 
-    /// How long to sleep at `now` when something is due at `due`; zero: stay awake and look again.
-    fn sleep(&mut self, now: Picos, due: Picos) -> Picos {
+    /// How long to sleep at `now` when something is due at `due`; zero: stay awake and look again. `None` for ever.
+    fn sleep(&mut self, now: Picos, due: Option<Picos>) -> Option<Picos> {
         let passed = now - self.asked;
         let spent = if self.is_awake { passed } else { 0 };
         self.budget = (self.budget + passed / Self::SHARE).saturating_sub(spent);
         self.budget = self.budget.min(Self::MOST_BUDGET);
         self.asked = now;
-        let left = due.saturating_sub(now);
-        self.is_awake = self.budget > 0 && left <= self.early;
-        match () {
-            () if self.is_awake => 0,
-            () if self.budget > 0 => left - self.early,
-            () => left,
-        }
+        let left = due.map(|due| due.saturating_sub(now));
+        self.is_awake = self.budget > 0 && left.is_some_and(|left| left <= self.early);
+        let early = if self.budget > 0 { self.early } else { 0 };
+        left.map(|left| left.saturating_sub(early))
     }
 
     /// It was to wake at `wanted` and woke at `now`.

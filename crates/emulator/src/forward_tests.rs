@@ -34,7 +34,7 @@ fn forwarder(spec: LinkSpec) -> (Paper, Paper, Forwarder<Paper, Paper>) {
     (source.clone(), sink.clone(), Forwarder::new(source, sink, direction, 1, 0))
 }
 
-/// Numbers of the packets in the frames written so far, by their TCP sequence numbers: segments of `segment` bytes.
+/// Sizes of the packets written since the last call; of those that leave as one, of all together.
 fn sizes(sink: &Paper) -> Vec<usize> {
     sink.0.borrow_mut().drain(..).map(|frame| frame.len() - FRAME_HEADER_BYTES).collect()
 }
@@ -48,18 +48,18 @@ fn a_large_frame_leaves_packet_by_packet_at_the_rate_of_the_link() {
     assert!(!forwarder.take_in(&|| 0).unwrap());
     for ms in 1..=3 {
         assert_eq!(forwarder.due(), Some(ms * PS_PER_MS));
-        forwarder.give_out(ms * PS_PER_MS - 1);
+        forwarder.give_out(&|| ms * PS_PER_MS - 1);
         assert_eq!(sizes(&sink), [0; 0], "not before its time");
-        forwarder.give_out(ms * PS_PER_MS);
+        forwarder.give_out(&|| ms * PS_PER_MS);
         assert_eq!(sizes(&sink), [1500]);
     }
     // A driver that slept finds six of them due, and writes them as one.
-    forwarder.give_out(9 * PS_PER_MS + 7);
+    forwarder.give_out(&|| 9 * PS_PER_MS + 7);
     assert_eq!(sizes(&sink), [40 + 6 * 1460]);
-    forwarder.give_out(10 * PS_PER_MS);
+    forwarder.give_out(&|| 10 * PS_PER_MS);
     assert_eq!(sizes(&sink), [1500]);
     assert_eq!(forwarder.due(), None);
-    let counts = forwarder.counts();
+    let counts = &forwarder.counts;
     assert_eq!((counts.entered_packets, counts.left_packets), (10, 10));
     assert_eq!((counts.entered_bytes, counts.left_bytes), (15_000, 15_000));
     // Six packets up to 5 ms late, the rest in time.
@@ -78,7 +78,7 @@ fn an_undivided_frame_is_handed_on_as_it_came() {
         now.get()
     };
     while forwarder.take_in(&clock).unwrap() {}
-    forwarder.give_out(PS_PER_MS);
+    forwarder.give_out(&|| PS_PER_MS);
     assert_eq!(sink.0.borrow().iter().cloned().collect::<Vec<_>>(), frames);
 }
 
@@ -97,8 +97,8 @@ fn a_device_that_refuses_packets_is_counted() {
     source.0.borrow_mut().push_back(tcp_frame(false, 3000, 1000, 0, 0));
     let mut forwarder = Forwarder::new(source, Down, Direction::default(), 1, 0);
     assert!(!forwarder.take_in(&|| 5).unwrap());
-    forwarder.give_out(PS_PER_MS);
-    assert_eq!(forwarder.counts().unwritable_packets, 3);
+    forwarder.give_out(&|| PS_PER_MS);
+    assert_eq!(forwarder.counts.unwritable_packets, 3);
     let mut gone = Forwarder::new(Down, Paper::default(), Direction::default(), 1, 0);
     assert!(gone.take_in(&|| 0).is_err(), "nothing will ever come again");
 }
@@ -111,7 +111,7 @@ fn an_alarm_learns_how_late_it_is_and_stays_within_its_budget() {
     for ms in 1..=2000 {
         let due = ms * PS_PER_MS;
         while now < due {
-            let sleep = alarm.sleep(now, due);
+            let sleep = alarm.sleep(now, Some(due)).unwrap();
             if sleep == 0 {
                 now += PS_PER_US;
                 awake += PS_PER_US;
@@ -125,11 +125,16 @@ fn an_alarm_learns_how_late_it_is_and_stays_within_its_budget() {
     }
     assert!(late <= 2 * PS_PER_US, "{late}");
     assert!(awake < now / 20, "{awake}");
+    // Time without anything to do is not time spent awake.
+    assert_eq!(alarm.sleep(now, Some(now + 1)), Some(0));
+    assert_eq!(alarm.sleep(now + PS_PER_US, None), None);
+    now += 100 * PS_PER_MS;
+    assert_eq!(alarm.sleep(now, Some(now + 1)), Some(0));
     // Due every 50 us: it would be awake all the time, and may a quarter.
     let (begin, before) = (now, awake);
     while now < begin + 100 * PS_PER_MS {
         let due = (now + 1).next_multiple_of(50 * PS_PER_US);
-        let sleep = alarm.sleep(now, due);
+        let sleep = alarm.sleep(now, Some(due)).unwrap();
         let wanted = now + sleep;
         now += if sleep == 0 { PS_PER_US } else { sleep + 80 * PS_PER_US };
         if sleep == 0 {
@@ -165,14 +170,14 @@ proptest! {
             now.set(now.get() + gap * PS_PER_MS);
             source.0.borrow_mut().push_back(tcp_frame(v6, payload, segment, 0x18, 2));
             while forwarder.take_in(&|| now.get()).unwrap() {
-                forwarder.give_out(now.get());
+                forwarder.give_out(&|| now.get());
             }
         }
         while let Some(due) = forwarder.due() {
             now.set(due.next_multiple_of(tick * PS_PER_MS).max(now.get()));
-            forwarder.give_out(now.get());
+            forwarder.give_out(&|| now.get());
         }
-        let counts = forwarder.counts().clone();
+        let counts = forwarder.counts.clone();
         prop_assert_eq!(counts.left_packets + counts.dropped_packets(), counts.entered_packets);
         let (mut packets, mut bytes) = (0, 0);
         for frame in sink.0.borrow().iter() {

@@ -10,7 +10,7 @@
 //!                                             │
 //! ```
 //!
-//! A packet that the command sends is read from the TUN device inside, enters the link model ([`passage`]), waits until the
+//! A packet that the command sends is read from the TUN device inside, enters the link model (`passage.rs`), waits until the
 //! model says that it arrives, and is written to the TUN device outside. One thread carries each direction. The models are
 //! handed the time (CLOCK_MONOTONIC since the start), exactly as the simulator hands them its own; what the emulator adds is
 //! that a packet is written some microseconds after its time, and [`Counts`] says how many.
@@ -19,7 +19,7 @@
 //! nest: a command inside may start another one.
 //!
 //! Nothing outlives the emulator. Devices vanish with the files that made them, addresses and routes with the devices, the
-//! namespaces with the processes in them, and those die with the emulator (the private module `inside` says how).
+//! namespaces with the processes in them, and those die with the emulator (`inside.rs` says how).
 //!
 //! Needs Linux, `/dev/net/tun`, CAP_NET_ADMIN and CAP_SYS_ADMIN.
 
@@ -29,14 +29,14 @@ mod address;
 mod arena;
 mod counts;
 mod error;
-pub mod forward;
+mod forward;
 mod inside;
 mod link;
 mod netlink;
 mod packet;
-pub mod passage;
+mod passage;
 mod sys;
-pub mod tun;
+mod tun;
 
 pub use counts::{Counts, Lateness};
 pub use error::Error;

@@ -41,6 +41,8 @@ pub struct Emulation {
     pub down: Direction,
     /// Seed of every random draw.
     pub seed: u64,
+    /// The two threads that carry packets run before all programs without real-time priority.
+    pub realtime: bool,
 }
 
 /// How the command ended.
@@ -129,17 +131,25 @@ fn pass_signals_on(signals: &SigSet, init: &AtomicI32, stop: &Stop) -> Result<()
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let arrived = SignalFd::with_flags(signals, flags).map_err(fail)?;
     loop {
+        let pid = init.load(Ordering::Acquire);
         let mut files = [
             PollFd::new(stop.as_fd(), PollFlags::POLLIN),
             PollFd::new(arrived.as_fd(), PollFlags::POLLIN),
         ];
-        match poll(&mut files, PollTimeout::NONE) {
+        // As long as there is nobody to pass a signal on to, it stays where it is.
+        let (files, timeout) = match pid {
+            0 => (&mut files[..1], PollTimeout::from(5u8)),
+            _ => (&mut files[..], PollTimeout::NONE),
+        };
+        match poll(files, timeout) {
             Err(nix::errno::Errno::EINTR) => continue,
             polled => polled.map_err(fail)?,
         };
-        // What the terminal sends after the end is still taken here, not by the caller.
-        while let Some(signal) = arrived.read_signal().map_err(fail)? {
-            let pid = init.load(Ordering::Acquire);
+        let is_over = files[0].any() == Some(true);
+        // After the end, what the terminal has sent is taken here too: the caller has nothing to do with it.
+        while (pid > 0 || is_over)
+            && let Some(signal) = arrived.read_signal().map_err(fail)?
+        {
             if pid > 0
                 && is_from_a_process(signal.ssi_code)
                 && let Ok(signal) = Signal::try_from(signal.ssi_signo as i32)
@@ -147,7 +157,7 @@ fn pass_signals_on(signals: &SigSet, init: &AtomicI32, stop: &Stop) -> Result<()
                 let _ = kill(Pid::from_raw(pid), signal);
             }
         }
-        if files[0].any() == Some(true) {
+        if is_over {
             return Ok(());
         }
     }
@@ -227,7 +237,7 @@ impl Guest<'_> {
         let inside = make_inside(self.block)?;
         let stop = Stop::new()?;
         let start = Instant::now();
-        let Emulation { up, down, seed } = self.emulation.clone();
+        let Emulation { up, down, seed, realtime } = self.emulation.clone();
         let up = Forwarder::new(inside.another()?, self.outside.another()?, up, seed, 0);
         let down = Forwarder::new(self.outside.another()?, inside, down, seed, 1);
         thread::scope(|scope| {
@@ -238,8 +248,15 @@ impl Guest<'_> {
                 thread.map_err(|error| Error::system("start a thread", error))
             };
             let _stop = Ended(&stop);
+            // They inherit it from this thread; what is started after them must not.
+            let realtime = |wanted| {
+                let set = if realtime { sys::set_realtime(wanted) } else { Ok(()) };
+                set.map_err(|error| Error::system("set a real-time priority", error))
+            };
+            realtime(true)?;
             let up = carrier("paceline-up", up)?;
             let down = carrier("paceline-down", down)?;
+            realtime(false)?;
             let status = self.run_command();
             stop.now();
             let counts = |thread: thread::ScopedJoinHandle<'_, Counts>| {

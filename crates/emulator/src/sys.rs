@@ -115,6 +115,17 @@ pub fn close_all_but(mut kept: [c_int; 2]) {
     }
 }
 
+/// Lets this thread run before all that have no real-time priority, or no longer. Threads and processes inherit it.
+pub fn set_realtime(wanted: bool) -> io::Result<()> {
+    let policy = if wanted { libc::SCHED_RR } else { libc::SCHED_OTHER };
+    // SAFETY: sched_param is plain data, and all zeros is a value of it.
+    let mut priority: libc::sched_param = unsafe { std::mem::zeroed() };
+    priority.sched_priority = wanted.into();
+    // SAFETY: the kernel reads one sched_param, which lives through the call; 0 is this thread.
+    let result = unsafe { libc::sched_setscheduler(0, policy, &raw const priority) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Gives a signal its default meaning again.
 pub fn reset_signal(signal: Signal) {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());

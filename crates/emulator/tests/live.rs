@@ -5,14 +5,19 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
+};
 use paceline_emulator::{Direction, Emulation, Error, Outcome, Status, run};
+use paceline_net::random::{Purpose, RandomStream};
 use paceline_net::{Buffer, Capacity, LinkSpec, PS_PER_MS};
 
 /// One at a time: they look for what others would leave behind.
@@ -45,7 +50,7 @@ fn missing() -> Option<&'static str> {
 
 fn both(spec: LinkSpec) -> Emulation {
     let direction = Direction { spec, overhead_bytes: 0 };
-    Emulation { up: direction.clone(), down: direction, seed: 1 }
+    Emulation { up: direction.clone(), down: direction, seed: 1, realtime: false }
 }
 
 fn delay(ms: u64) -> Emulation {
@@ -109,6 +114,10 @@ fn inside() {
     let port: u16 = variable("PORT").parse().unwrap();
     let answer = match task.as_str() {
         "round trips" => round_trips(&variable("PACELINE_BASE"), port),
+        "garbage" => {
+            garbage(&variable("PACELINE_BASE"));
+            round_trips(&variable("PACELINE_BASE"), port)
+        }
         "flood" => flood(&variable("PACELINE_BASE"), port),
         "nest" => {
             let command = self::task("round trips", port, Path::new(&variable("ANSWER")));
@@ -158,6 +167,36 @@ fn flood(base: &str, port: u16) -> String {
         last = Instant::now();
     }
     format!("{count} {}", (last - sent).as_secs_f64() * 1e3)
+}
+
+/// Sends 2000 packets of random bytes to `base`: random protocols, options, fragments, transport headers. What the kernel needs
+/// of the header to send them at all is right.
+fn garbage(base: &str) {
+    let raw = socket(AddressFamily::Inet, SockType::Raw, SockFlag::empty(), SockProtocol::Raw);
+    let raw = raw.unwrap();
+    let base: Ipv4Addr = base.parse().unwrap();
+    let to = SockaddrIn::from(SocketAddrV4::new(base, 0));
+    let mut random = RandomStream::new(1, 0, Purpose::Loss);
+    let mut draw = |below: usize| (random.uniform() * below as f64) as usize;
+    for k in 0..2000 {
+        let mut bytes: Vec<u8> = (0..60 + draw(1441)).map(|_| draw(256) as u8).collect();
+        bytes[0] = if k % 2 == 0 { 0x45 } else { 0x4f };
+        bytes[16..20].copy_from_slice(&base.octets());
+        // Some are refused already.
+        let _ = sendto(raw.as_raw_fd(), &bytes, &to, MsgFlags::empty());
+    }
+}
+
+#[test]
+fn garbage_passes_and_harms_nobody() {
+    let Some(_turn) = turn("garbage_passes_and_harms_nobody") else { return };
+    let answer = scratch("garbage");
+    let outcome = with_echo(delay(1), |port| task("garbage", port, &answer));
+    assert_eq!(outcome.status, Status::Exited(0));
+    assert_eq!(numbers(&answer).len(), 20);
+    let up = outcome.up;
+    assert!(up.entered_packets > 1000, "{up:?}");
+    assert_eq!(up.left_packets + up.dropped_packets(), up.entered_packets);
 }
 
 #[test]
@@ -313,8 +352,7 @@ fn kills_at_random_moments_leave_nothing() {
     let Some(_turn) = turn("kills_at_random_moments_leave_nothing") else { return };
     let before = devices();
     let seed = u64::from(std::process::id());
-    let mut random =
-        paceline_net::random::RandomStream::new(seed, 0, paceline_net::random::Purpose::Loss);
+    let mut random = RandomStream::new(seed, 0, Purpose::Loss);
     for round in 0..30 {
         let marker = format!("86398.{}{round:02}", std::process::id());
         let mut emulator = hold(&marker);

@@ -18,10 +18,11 @@ pub fn run_link(
     py: Python<'_>,
     options: Vec<(String, String)>,
     seed: u64,
+    realtime: bool,
     command: Vec<OsString>,
 ) -> PyResult<String> {
     let [up, down] = emulated_link(&options, seed).map_err(input_error)?.map(direction);
-    let emulation = Emulation { up, down, seed };
+    let emulation = Emulation { up, down, seed, realtime };
     let outcome = py.detach(|| paceline_emulator::run(emulation, &command));
     let outcome = outcome.map_err(|error| match error {
         Error::Command { .. } => input_error(error),

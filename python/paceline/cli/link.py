@@ -69,6 +69,10 @@ def link(
         bool, typer.Option("--once", help="Traces do not repeat: after the last opportunity nothing passes.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 1,
+    realtime: Annotated[
+        bool,
+        typer.Option("--realtime", help="Real-time priority for the emulator: exact on a busy machine, at the cost of the rest."),
+    ] = False,
     summary: Annotated[bool, typer.Option("--summary", help="At the end, say on stderr what became of the packets.")] = False,
 ) -> None:
     """Run a program behind an emulated link; leave with its exit status.
@@ -103,7 +107,7 @@ def link(
     options = [(flag, value) for flag, value in given.items() if value is not None]
     program = command or [os.environ.get("SHELL", "/bin/sh")]
     sys.stdout.flush()
-    answer = json.loads(_native.run_link(options, seed, program))
+    answer = json.loads(_native.run_link(options, seed, realtime, program))
     if summary:
         for direction in ("uplink", "downlink"):
             console(stderr=True).print(_summary(direction, answer[direction]), soft_wrap=True)
