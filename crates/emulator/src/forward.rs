@@ -252,9 +252,9 @@ impl Alarm {
     /// The most that the alarm is early: later wake-ups are the work of other programs, and no rule.
     const MOST_EARLY: Picos = 200 * PS_PER_US;
     /// One part in so many of the time may be spent waiting awake, …
-    const SHARE: Picos = 4;
+    const SHARE: Picos = 10;
     /// … and this much in a row.
-    const MOST_BUDGET: Picos = 5 * PS_PER_MS;
+    const MOST_BUDGET: Picos = 2 * PS_PER_MS;
 
     /// How long to sleep at `now` when something is due at `due`; zero: stay awake and look again. `None` for ever.
     fn sleep(&mut self, now: Picos, due: Option<Picos>) -> Option<Picos> {
