@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
-use paceline_net::{LinkSpec, PS_PER_MS, PS_PER_NS, PS_PER_US, Picos};
+use paceline_net::{LinkSpec, PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 
 use crate::Error;
 use crate::arena::{Arena, Place};
@@ -205,7 +205,10 @@ impl AsFd for Stop {
     }
 }
 
-/// Carries packets until `stop`; time 0 of the link is `start`.
+/// How long packets that are under way at the end may still arrive, so that who is outside hears of the end.
+const LINGER: Picos = PS_PER_S;
+
+/// Carries packets until `stop`, and then what is under way, for a while; time 0 of the link is `start`.
 pub fn carry<S: Device + AsFd, D: Device>(
     mut forwarder: Forwarder<S, D>,
     start: Instant,
@@ -215,13 +218,27 @@ pub fn carry<S: Device + AsFd, D: Device>(
     let _ = prctl::set_timerslack(1);
     let clock = || start.elapsed().as_nanos() as Picos * PS_PER_NS;
     let mut alarm = Alarm::default();
-    while !stop.is_wanted() {
+    let mut end = None;
+    loop {
+        if end.is_none() && stop.is_wanted() {
+            end = Some(clock() + LINGER);
+        }
+        if end.is_some_and(|end| end <= clock()) {
+            break;
+        }
         match forwarder.take_in(&clock) {
             Ok(true) => forwarder.give_out(&clock),
             Ok(false) => {
                 forwarder.give_out(&clock);
                 let now = clock();
-                let sleep = alarm.sleep(now, forwarder.due());
+                let due = forwarder.due();
+                if end.is_some() && due.is_none() {
+                    break;
+                }
+                let due = due.into_iter().chain(end).min();
+                let sleep = alarm.sleep(now, due);
+                // Once it has come, the wish to stop wakes nobody any more.
+                let stop = end.is_none().then_some(stop);
                 if wait(&forwarder.source, stop, sleep) == Ok(0)
                     && let Some(sleep) = sleep
                 {
@@ -282,7 +299,7 @@ impl Alarm {
 }
 
 /// Sleeps until something can be read, `stop`, or the time is over, and then returns 0.
-fn wait(source: &impl AsFd, stop: &Stop, time: Option<Picos>) -> nix::Result<i32> {
+fn wait(source: &impl AsFd, stop: Option<&Stop>, time: Option<Picos>) -> nix::Result<i32> {
     if time == Some(0) {
         return Ok(1);
     }
@@ -290,12 +307,10 @@ fn wait(source: &impl AsFd, stop: &Stop, time: Option<Picos>) -> nix::Result<i32
         let ns = ps.div_ceil(PS_PER_NS) as i64;
         TimeSpec::new(ns / 1_000_000_000, ns % 1_000_000_000)
     });
-    let mut files = [
-        PollFd::new(source.as_fd(), PollFlags::POLLIN),
-        PollFd::new(stop.as_fd(), PollFlags::POLLIN),
-    ];
+    let readable = |file| PollFd::new(file, PollFlags::POLLIN);
+    let stop = stop.map_or(source.as_fd(), |stop| stop.as_fd());
     // On an error the loop looks again.
-    ppoll(&mut files, timeout, None)
+    ppoll(&mut [readable(source.as_fd()), readable(stop)], timeout, None)
 }
 
 #[cfg(test)]

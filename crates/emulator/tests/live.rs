@@ -4,8 +4,8 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -117,6 +117,10 @@ fn inside() {
         "garbage" => {
             garbage(&variable("PACELINE_BASE"));
             round_trips(&variable("PACELINE_BASE"), port)
+        }
+        "farewell" => {
+            let mut stream = TcpStream::connect((variable("PACELINE_BASE"), port)).unwrap();
+            return stream.write_all(b"farewell").unwrap();
         }
         "flood" => flood(&variable("PACELINE_BASE"), port),
         "nest" => {
@@ -254,6 +258,22 @@ fn a_rate_is_kept_and_a_full_buffer_drops() {
     assert_eq!(count + up.dropped_full as f64, 400.0);
     // 100 wait and one is sent; the slower the sender, the more get through, one in 2 ms.
     assert!(count >= 101.0 && count <= 102.0 + ms / 2.0, "{count} in {ms} ms");
+}
+
+/// The last thing that a command sends arrives, though it ends at once.
+#[test]
+fn what_is_under_way_at_the_end_arrives() {
+    let Some(_turn) = turn("what_is_under_way_at_the_end_arrives") else { return };
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let said = thread::spawn(move || {
+        let mut said = String::new();
+        listener.accept().unwrap().0.read_to_string(&mut said).unwrap();
+        said
+    });
+    let outcome = run(delay(50), &task("farewell", port, &scratch("farewell"))).unwrap();
+    assert_eq!(outcome.status, Status::Exited(0));
+    assert_eq!(said.join().unwrap(), "farewell");
 }
 
 #[test]
