@@ -52,6 +52,8 @@
 /* g when a pulse has ended start-up, per tau. A rise of rho in growth that makes the slow queue begin anew. */
 #define MPC_PULSE_GROWTH (MPC_ONE / 20)
 #define MPC_RISE (MPC_PARAM_ONE * 15 / 100)
+/* Growth by this factor without a queue: nothing is left of the old path, and start-up is faster. */
+#define MPC_ANOTHER_PATH 3
 /* ln 2. */
 #define MPC_LN2 45426u
 /* Drains over which l_P is the least RTT. A power of two. */
@@ -334,15 +336,25 @@ static inline cc_u64 mpc_drain_ns(const struct mpc *mpc, cc_u64 queue_ns)
 	return wanted_ns * 4 / (4 - MPC_DRAIN_QUARTERS);
 }
 
-/* (9) Drains the queue for a moment, and sends later what was not sent. Only if it has not been empty of itself. */
+/* Far more queue than wanted: the capacity has fallen, or another flow has come. */
+static inline int mpc_is_overloaded(const struct mpc *mpc, cc_u64 queue_ns)
+{
+	return queue_ns > mpc->target_ns + mpc->tau_ns / 10;
+}
+
+/*
+ * (9) Drains the queue for a moment, and sends later what was not sent. Only if it has not been empty of itself, and is not being
+ * emptied anyway.
+ */
 static inline void mpc_begin_drain(struct mpc *mpc, cc_u64 now_ns)
 {
 	cc_u64 drain_ns, refill_ns;
 
 	mpc_begin_cycle(mpc, now_ns, mpc->cycle_ns, now_ns);
-	if (mpc->emptied_ns + mpc->cycle_ns / 2 >= now_ns || mpc->rho >= mpc->params.cap - mpc->params.cap / 50)
+	if (mpc->emptied_ns + mpc->cycle_ns / 2 >= now_ns || mpc->rho >= mpc->params.cap - mpc->params.cap / 50 ||
+	    mpc_is_overloaded(mpc, mpc->queue_ns))
 		return;
-	drain_ns = cc_min(mpc_drain_ns(mpc, mpc->queue_ns) * mpc->depth >> MPC_BITS, MPC_MAX_NS);
+	drain_ns = cc_min(mpc_drain_ns(mpc, mpc->queue_ns) * mpc->depth >> MPC_BITS, mpc->tau_ns);
 	/* A deep drain is made up for in full, a plain one but for its margin. */
 	refill_ns = mpc->depth > MPC_ONE ? drain_ns : mpc->queue_ns * 4 / (MPC_REFILL_QUARTERS - 4);
 	mpc->state = MPC_DRAIN;
@@ -542,7 +554,8 @@ static inline void mpc_end_start(struct mpc *mpc, cc_u64 now_ns, cc_u64 queue_ns
 	mpc->cycle_began_ns = now_ns;
 	mpc->next_drain_ns = now_ns + (mpc->cycle_ns * wait >> MPC_BITS);
 	mpc->growth = MPC_PULSE_GROWTH;
-	mpc->growth_from = mpc->rho;
+	/* A pulse saw the end at up to as many times rho. */
+	mpc->growth_from = mpc->rho * MPC_PULSE_GAIN;
 }
 
 /* The tail of a pulse has all of its burst before it: its queue says how much room is left. Whether the packet is of a tail. */
@@ -564,7 +577,7 @@ static inline cc_u32 mpc_see_pulse(struct mpc *mpc, cc_u64 now_ns, cc_u64 sent_n
 	mpc->judged_pulses++;
 	queue_ns = mpc_less(pulse->tail_rtt_ns, mpc->base_ns);
 	if (mpc->state == MPC_START && pulse->tail_bytes >= MPC_PULSE_PACKETS * mpc->packet_bytes &&
-	    queue_ns > 3 * mpc->tau_ns / 1000 + mpc->noise_ns)
+	    queue_ns > 3 * mpc->tau_ns / 1000 + 3 * mpc->noise_ns)
 		mpc_end_start(mpc, now_ns, queue_ns, MPC_GROWTH);
 	return 0;
 }
@@ -572,7 +585,9 @@ static inline cc_u32 mpc_see_pulse(struct mpc *mpc, cc_u64 now_ns, cc_u64 sent_n
 /* A block of start-up: rho grows, until there is a queue. */
 static inline void mpc_start_block(struct mpc *mpc, cc_u64 now_ns, cc_u64 queue_ns, cc_u64 elapsed_ns)
 {
-	cc_u64 log = mpc->params.start_growth * mpc_share(elapsed_ns, mpc->tau_ns) >> MPC_BITS;
+	/* tau may be the time of 40 packets; as a first window, ten are enough. */
+	cc_u64 unit_ns = cc_min(cc_max(mpc->base_ns, 10 * mpc_packet_ns(mpc)), mpc->tau_ns);
+	cc_u64 log = mpc->params.start_growth * mpc_share(elapsed_ns, unit_ns) >> MPC_BITS;
 	cc_u64 growth = cc_exp2(cc_min(log, 8 << CC_LOG_BITS) + ((cc_u64)MPC_BITS << CC_LOG_BITS));
 
 	mpc_set_rho(mpc, cc_min(mpc->rho, MPC_MAX_RATE >> 8) * growth >> MPC_BITS);
@@ -633,6 +648,10 @@ static inline void mpc_grow(struct mpc *mpc, cc_u64 now_ns, const struct mpc_blo
 	}
 	if (mpc->state != MPC_GROWTH)
 		return;
+	if (mpc->rho > MPC_ANOTHER_PATH * mpc->growth_from) {
+		mpc_begin_start(mpc, now_ns, mpc->rho);
+		return;
+	}
 	/* The slow queue says nothing of a share so different: it starts anew. */
 	if (now_ns < mpc->fair_from_ns || mpc->rho > mpc->growth_from + mpc_of(mpc->growth_from, MPC_RISE))
 		mpc->fair_from_ns = now_ns + mpc_of(mpc->tau_ns, p->settle);
@@ -662,8 +681,7 @@ static inline void mpc_snap(struct mpc *mpc, const struct mpc_block *block)
 }
 
 /*
- * (12) Far more queue than wanted: the capacity has fallen, or another flow has come. Or (13) much is lost without a queue, as a
- * policer does. What left last is all there is.
+ * (12) An overload, or (13) much is lost without a queue, as a policer does. What left last is all there is.
  */
 static inline void mpc_bound(struct mpc *mpc, cc_u64 now_ns, const struct mpc_block *block)
 {
@@ -671,7 +689,7 @@ static inline void mpc_bound(struct mpc *mpc, cc_u64 now_ns, const struct mpc_bl
 	cc_u64 lost = mpc_less(block->lost, first->lost);
 	cc_u64 rate = 0;
 
-	if (block->rtt_ns > mpc->base_ns + mpc->target_ns + mpc->tau_ns / 10) {
+	if (mpc_is_overloaded(mpc, mpc->queue_ns)) {
 		rate = mpc_departure_rate(mpc_block_before(mpc, 3 * mpc->tau_ns / 10), block, mpc->tau_ns / 10);
 		/* Such a queue says nothing of shares. */
 		mpc->fair_from_ns = now_ns + mpc_of(mpc->tau_ns, mpc->params.settle);
@@ -684,7 +702,10 @@ static inline void mpc_bound(struct mpc *mpc, cc_u64 now_ns, const struct mpc_bl
 /* The slow queue: nearly a constant to the loop, so that forces of all flows add up to nothing. */
 static inline void mpc_average(struct mpc *mpc, cc_u64 elapsed_ns, cc_u64 memory_ns)
 {
-	mpc->slow_queue = mpc_toward(mpc->slow_queue, mpc->queue_ns << MPC_FINE_BITS, mpc_share(elapsed_ns, memory_ns));
+	/* Of an overload no more than makes it one: the rest is no price, and would make tau long. */
+	cc_u64 queue_ns = cc_min(mpc->queue_ns, mpc->target_ns + mpc->tau_ns / 10);
+
+	mpc->slow_queue = mpc_toward(mpc->slow_queue, queue_ns << MPC_FINE_BITS, mpc_share(elapsed_ns, memory_ns));
 	/* Not below what a logarithm can be taken of. */
 	mpc->slow_queue = cc_max(mpc->slow_queue, 100 << MPC_FINE_BITS);
 }
@@ -754,6 +775,8 @@ static inline void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 		if (mpc->departure_rate && block.sent_ns > mpc->hold_until_ns && !mpc->block_is_limited)
 			mpc_follow(mpc, now_ns, elapsed_ns);
 	}
+	if (mpc->state == MPC_START)
+		return;
 	mpc_bound(mpc, now_ns, &block);
 	mpc->prior_queue_ns = queue_ns;
 	mpc->blocks[(mpc->ended_blocks - 1) & (MPC_BLOCKS - 1)].rho = mpc->rho;
@@ -848,9 +871,10 @@ static inline void mpc_on_spurious_loss(struct mpc *mpc, const struct cc_undo *u
 
 static inline void mpc_on_resume(struct mpc *mpc, const struct cc_resume *resume)
 {
-	/* What the blocks tell of the path is over; rho is still the best guess, and is paced. */
-	if (!mpc->base_ns || mpc->state == MPC_START)
+	/* A slow flow has nothing in flight between two packets: that is no idleness. */
+	if (!mpc->base_ns || mpc->state == MPC_START || resume->idle_ns < mpc->tau_ns)
 		return;
+	/* What the blocks tell of the path is over; rho is still the best guess, and is paced. */
 	mpc->state = MPC_STEADY;
 	mpc->ended_blocks = 0;
 	mpc->block_acks = 0;

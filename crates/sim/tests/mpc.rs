@@ -134,3 +134,13 @@ fn a_policer_is_found() {
     println!("policer: {:.2} Mbit/s, {:.4} lost", flow.throughput_bps / 1e6, part);
     assert!(flow.throughput_bps > 0.9 * 50e6 && part < 0.05);
 }
+
+/// A flow so slow that nothing is in flight between two of its packets is not idle: when the capacity is back, it grows.
+#[test]
+fn a_crawl_is_no_idleness() {
+    let steps: Arc<[(Picos, f64)]> =
+        [(0, RATE_BPS), (3 * PS_PER_S, 0.1e6), (10 * PS_PER_S, RATE_BPS)].into();
+    let link = LinkSpec { capacity: Capacity::Steps(steps), ..link(1.0) };
+    let outcome = measured(link, vec![mpc(&[])], 18.0, 20.0);
+    assert!(outcome.links[0].utilization.unwrap() > 0.9, "{:?}", outcome.links[0].utilization);
+}
