@@ -31,6 +31,8 @@
 #define MPC_SLOW_BITS 8
 #define MPC_FINE_BITS 28
 #define MPC_FINE_ONE ((cc_u64)1 << MPC_FINE_BITS)
+/* A byte's time at rho has this many bits below the ns. */
+#define MPC_BYTE_BITS 26
 /* Limits that keep products within 64 bits. */
 #define MPC_MAX_RATE ((cc_u64)1 << 40)
 #define MPC_MAX_NS ((cc_u64)1 << 34)
@@ -46,7 +48,7 @@
 #define MPC_PULSES_PER_TAU 2
 /* Judged by its last 3/10, at least so many packets: more than 3/1000 tau of queue end start-up. */
 #define MPC_PULSE_TAIL(bytes) ((bytes) * 3 / 10)
-#define MPC_PULSE_PACKETS 24
+#define MPC_PULSE_PACKETS 8
 /* Pulses that may be on the way. A power of two. */
 #define MPC_PULSES 4u
 /* The rates of a drain and of what makes up for it, quarters of rho. */
@@ -132,6 +134,10 @@ struct mpc {
 	cc_u64 slow_queue;
 	cc_u64 mean_queue_ns;
 	cc_u64 noise_ns;
+	/* Of rho and tau, kept from block to block: the least rate, what two RTTs make, and the time of a byte in 2^-26 ns. */
+	cc_u64 least_rate;
+	cc_u64 two_rtts_bytes;
+	cc_u64 byte_time;
 	/* Losses: in all, and of the present step. */
 	cc_u64 lost;
 	cc_u64 lost_in_step;
@@ -242,10 +248,16 @@ static inline cc_u64 mpc_packet_ns(const struct mpc *mpc)
 
 static inline void mpc_set_rho(struct mpc *mpc, cc_u64 rho)
 {
-	/* Two packets per tau keep the measurement going. */
-	cc_u64 floor = cc_max(cc_rate(2 * mpc->packet_bytes, mpc->tau_ns), 1);
+	mpc->rho = mpc_clamp(cc_min(rho, mpc->params.cap), cc_min(mpc->least_rate, mpc->params.cap), MPC_MAX_RATE);
+}
 
-	mpc->rho = mpc_clamp(cc_min(rho, mpc->params.cap), floor, MPC_MAX_RATE);
+/* What follows from rho and tau until the next block. */
+static inline void mpc_keep(struct mpc *mpc)
+{
+	cc_u64 ns = cc_min(mpc->tau_ns + mpc->queue_ns, MPC_MAX_NS);
+
+	mpc->two_rtts_bytes = 2 * cc_bytes(mpc->rho, ns);
+	mpc->byte_time = (CC_SECOND_NS << MPC_BYTE_BITS) / cc_max(mpc->rho, 1);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ the model */
@@ -264,6 +276,8 @@ static inline void mpc_set_target(struct mpc *mpc)
 	cc_u64 queue_ns;
 
 	mpc->tau_ns = mpc_clamp(mpc->base_ns + mpc_slow_queue_ns(mpc), least_ns, MPC_MAX_NS);
+	/* Two packets per tau keep the measurement going. */
+	mpc->least_rate = cc_max(cc_rate(2 * mpc->packet_bytes, mpc->tau_ns), 1);
 	log += (rate_log * (cc_s64)p->rate_exponent + rtt_log * (cc_s64)p->rtt_exponent) >> MPC_PARAM_BITS;
 	queue_ns = cc_min(cc_exp2(log > 0 ? (cc_u64)log : 0), MPC_MAX_NS);
 	mpc->target_ns = cc_max(queue_ns * mpc_share(mpc->base_ns, mpc->base_ns + p->knee_ns) >> MPC_BITS, 1);
@@ -419,7 +433,8 @@ static inline void mpc_hear_drain(struct mpc *mpc, cc_u64 queue_ns, cc_u64 sent_
 static inline cc_u64 mpc_steered_rate(const struct mpc *mpc, cc_u64 now_ns)
 {
 	cc_u64 position = mpc->delivered_bytes + mpc->in_flight_bytes;
-	cc_u64 sent_ns = cc_min(cc_time(cc_min(mpc_less(position, mpc->queue_position), MPC_MAX_RATE), mpc->rho), MPC_MAX_NS);
+	cc_u64 sent_bytes = cc_min(mpc_less(position, mpc->queue_position), mpc->two_rtts_bytes);
+	cc_u64 sent_ns = sent_bytes * mpc->byte_time >> MPC_BYTE_BITS;
 	cc_u64 elapsed_ns = now_ns - cc_min(mpc->queue_sent_ns, now_ns);
 	cc_u64 queue_ns, horizon_ns = cc_max(mpc_of(mpc->tau_ns, mpc->params.horizon), 1);
 
@@ -465,7 +480,6 @@ static inline cc_u64 mpc_start_rate(struct mpc *mpc, cc_u64 now_ns)
 
 static inline void mpc_set_rate(struct mpc *mpc, cc_u64 now_ns)
 {
-	cc_u64 floor = cc_max(cc_rate(2 * mpc->packet_bytes, mpc->tau_ns), 1);
 	cc_u64 rate;
 
 	if (mpc->state == MPC_START) {
@@ -483,7 +497,7 @@ static inline void mpc_set_rate(struct mpc *mpc, cc_u64 now_ns)
 				mpc->state = MPC_STEADY;
 		}
 	}
-	mpc->rate = mpc_clamp(cc_min(rate, mpc->params.cap), floor, MPC_MAX_RATE);
+	mpc->rate = cc_min(mpc_clamp(rate, mpc->least_rate, MPC_MAX_RATE), mpc->params.cap);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- start-up */
@@ -514,8 +528,10 @@ static inline void mpc_begin_start(struct mpc *mpc, cc_u64 now_ns, cc_u64 rho)
 	mpc->drains = 0;
 	mpc->cycle_rtt_ns = CC_NONE;
 	mpc->in_dip = 0;
-	mpc_set_rho(mpc, rho);
+	mpc->rho = mpc_clamp(cc_min(rho, mpc->params.cap), 1, MPC_MAX_RATE);
+	mpc->queue_ns = 0;
 	mpc_set_target(mpc);
+	mpc_keep(mpc);
 	mpc->rate = mpc->rho;
 }
 
@@ -559,7 +575,7 @@ static inline cc_u32 mpc_see_pulse(struct mpc *mpc, cc_u64 now_ns, cc_u64 sent_n
 	mpc->judged_pulses++;
 	queue_ns = mpc_less(pulse->tail_rtt_ns, mpc->base_ns);
 	if (mpc->state == MPC_START && pulse->tail_bytes >= MPC_PULSE_PACKETS * mpc->packet_bytes &&
-	    queue_ns > 3 * mpc->tau_ns / 1000)
+	    queue_ns > 3 * mpc->tau_ns / 1000 + mpc->noise_ns)
 		mpc_end_start(mpc, now_ns, queue_ns, MPC_GROWTH);
 	return 0;
 }
@@ -573,7 +589,7 @@ static inline void mpc_start_block(struct mpc *mpc, cc_u64 now_ns, cc_u64 queue_
 
 	growth += (growth * (log >> 12 & 0xffff) >> 16) * MPC_LN2 >> 32;
 	mpc_set_rho(mpc, (cc_min(mpc->rho, MPC_MAX_RATE >> 8) * growth + (1 << 22)) >> 23);
-	if (queue_ns <= mpc_of(mpc->tau_ns, mpc->params.start_queue) + mpc_packet_ns(mpc))
+	if (queue_ns <= mpc_of(mpc->tau_ns, mpc->params.start_queue) + mpc_packet_ns(mpc) + 3 * mpc->noise_ns)
 		return;
 	mpc_set_rho(mpc, mpc->rho / 2);
 	mpc_end_start(mpc, now_ns, queue_ns, MPC_STEADY);
@@ -715,13 +731,13 @@ static inline void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 	mpc->blocks[mpc->ended_blocks++ & (MPC_BLOCKS - 1)] = block;
 	mpc->queue_sent_ns = block.sent_ns;
 	mpc->queue_position = block.position;
+	mpc->noise_ns = mpc_toward(mpc->noise_ns, mpc_distance(queue_ns, mpc->queue_ns), MPC_ONE / 20);
 	if (mpc->state == MPC_START) {
 		mpc->queue_ns = queue_ns;
 		mpc_start_block(mpc, now_ns, queue_ns, elapsed_ns);
 		mpc->blocks[(mpc->ended_blocks - 1) & (MPC_BLOCKS - 1)].rho = mpc->rho;
 		return;
 	}
-	mpc->noise_ns = mpc_toward(mpc->noise_ns, mpc_distance(queue_ns, mpc->queue_ns), MPC_ONE / 20);
 	mpc_hear_drain(mpc, queue_ns, block.sent_ns, now_ns);
 	mpc->mean_queue_ns = mpc_toward(mpc->mean_queue_ns, queue_ns, MPC_ONE / (mpc->in_dip ? 50 : 10));
 	mpc->queue_ns = queue_ns;
@@ -734,7 +750,8 @@ static inline void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 		mpc_average(mpc, elapsed_ns, cc_max(memory_ns, 8 * mpc->tau_ns));
 	}
 	/* A queue is there if two blocks in a row say so. What is too short to be one is a matter of the path, not of the price. */
-	present_ns = cc_min(mpc->target_ns / 10, mpc->tau_ns / 500 + mpc_packet_ns(mpc));
+	present_ns = cc_max(mpc->tau_ns / 500 + mpc_packet_ns(mpc), 3 * mpc->noise_ns);
+	present_ns = cc_min(present_ns, mpc->target_ns / 10);
 	present_ns = cc_max(present_ns, cc_min(mpc_slow_queue_ns(mpc), mpc->target_ns) / 4);
 	if (cc_min(queue_ns, mpc->prior_queue_ns) <= present_ns) {
 		mpc->emptied_ns = now_ns;
@@ -762,6 +779,10 @@ static inline void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 static inline void mpc_on_path_change(struct mpc *mpc, const struct cc_path *path)
 {
 	mpc->packet_bytes = mpc_clamp(path->packet_bytes, 1, 1 << 16);
+	if (!mpc->base_ns)
+		return;
+	mpc_set_target(mpc);
+	mpc_keep(mpc);
 }
 
 static inline void mpc_init(struct mpc *mpc, const struct cc_path *path, const struct mpc_params *params)
@@ -809,6 +830,7 @@ static inline void mpc_on_ack(struct mpc *mpc, const struct cc_ack *ack)
 	mpc->block_acks++;
 	if (mpc->block_acks >= MPC_BLOCK_ACKS && now_ns - mpc->block_began_ns >= mpc->tau_ns / MPC_BLOCKS_PER_TAU) {
 		mpc_end_block(mpc, now_ns);
+		mpc_keep(mpc);
 		mpc->block_acks = 0;
 		mpc->block_began_ns = now_ns;
 		mpc->block_is_drain = 0;
@@ -855,6 +877,7 @@ static inline void mpc_on_resume(struct mpc *mpc, const struct cc_resume *resume
 	mpc->queue_position = mpc->delivered_bytes;
 	mpc->queue_seen_ns = resume->now_ns;
 	mpc->snap.sent_ns = 0;
+	mpc_keep(mpc);
 }
 
 static inline void mpc_on_timer(struct mpc *mpc, cc_u64 now_ns)
@@ -870,7 +893,7 @@ static inline void mpc_control(const struct mpc *mpc, struct cc_control *control
 	control->pacing_bytes_per_s = CC_UNPACED;
 	if (mpc->base_ns) {
 		/* The rate controls; the window is there for when ACKs stop, and ends a pulse. */
-		window = 2 * cc_bytes(mpc->rho, cc_min(mpc->tau_ns + mpc->queue_ns, MPC_MAX_NS)) + MPC_SPARE_PACKETS * mpc->packet_bytes;
+		window = mpc->two_rtts_bytes + MPC_SPARE_PACKETS * mpc->packet_bytes;
 		if (mpc->pulse_to)
 			window = mpc_clamp(mpc_less(mpc->pulse_to, mpc->delivered_bytes), mpc->packet_bytes, window);
 		control->pacing_bytes_per_s = mpc->rate;

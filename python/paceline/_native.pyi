@@ -26,6 +26,7 @@ __all__ = [
     "drive_controller",
     "export_qlog",
     "run",
+    "run_link",
     "scenario_schema",
     "trace_convert",
     "trace_info",
@@ -114,6 +115,21 @@ def trace_convert(src: str, dst: str, from_format: str | None, to_format: str | 
 
 def export_qlog(record_dir: str, flow: str, out: str, draft: str) -> None:
     """Writes one flow of a record as qlog; ``draft`` is "current" or "02"."""
+
+def run_link(options: Sequence[tuple[str, str]], seed: int, realtime: bool, command: Sequence[str | bytes]) -> str:
+    """Runs a command behind an emulated link and waits for its end; to be called from the main thread.
+
+    Args:
+        options: flags of `paceline link` without their dashes, and values.
+        seed: of every random draw.
+        realtime: the threads that carry packets run before all programs without real-time priority.
+        command: the program and its arguments.
+
+    Returns JSON ``{"status", "uplink", "downlink"}``: the exit status of the command (128 and the signal that killed it), and
+    for each direction ``entered_packets``, ``entered_bytes``, ``left_packets``, ``left_bytes``, ``dropped_full``,
+    ``dropped_managed``, ``dropped_random``, ``dropped_exhausted``, ``unwritable_packets`` and ``late_us`` (``mean``, ``p99``,
+    ``max``: how long after their time packets were released, null before the first).
+    """
 
 def drive_controller(
     controller: str | type,

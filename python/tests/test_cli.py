@@ -10,7 +10,7 @@ import paceline as pl
 from handmade import Command, flow, result
 
 Write = Callable[..., Path]
-COMMANDS = ("run", "compare", "report", "controllers", "reproduce", "trace", "export", "schema", "doctor")
+COMMANDS = ("run", "compare", "report", "controllers", "reproduce", "link", "trace", "export", "schema", "doctor")
 
 
 def test_version_names_the_build(paceline: Command) -> None:

@@ -6,29 +6,45 @@
 
 use crate::event::AckSample;
 
-/// What the host carries with a packet in flight. 36 bytes: a flow has as many as packets in flight, and each is written once
-/// and read once, long after.
+/// What the host carries with a packet in flight. Half a cache line: a flow has as many as packets in flight, and each is written
+/// once and read once, long after.
 ///
-/// Packets are counted modulo 2^32: fewer than that are delivered or lost while one is on its way.
-#[repr(C, packed(4))]
+/// Packets are counted modulo 2^24: fewer than that are delivered or lost while one is on its way. An interval that began more
+/// than 18 minutes before its packet was sent counts from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SendStamp {
     /// When the packet was sent, ns.
     pub sent_ns: u64,
-    /// When the packet was sent whose ACK came last before this one left, ns: start of the send interval.
-    pub first_sent_ns: u64,
-    /// When the last of the delivered packets was, ns: start of the ACK interval.
-    pub delivered_ns: u64,
-    /// Packets delivered when this one was sent.
-    pub delivered_packets: u32,
-    /// Packets declared lost when this one was sent.
-    pub lost_packets: u32,
+    /// By how much its send interval began before that, ns: when the packet was sent whose ACK came last before. Below it the
+    /// packets delivered.
+    sending_and_delivered: u64,
+    /// By how much its ACK interval began before it was sent, ns: when the last of the delivered packets was. Below it the packets
+    /// declared lost.
+    acking_and_lost: u64,
     /// Packets in flight, this one included; above it whether the application limited sending, and the tag.
     in_flight_limit_tag: u32,
+    /// What the host has noted; 0 to begin with. So is [`Self::tag`].
+    pub note: u32,
 }
+
+const _: () = assert!(size_of::<SendStamp>() == 32);
 
 const LIMITED_BIT: u32 = 1 << 23;
 const TAG_SHIFT: u32 = 24;
+const COUNT_BITS: u32 = 24;
+const LONGEST_NS: u64 = (1 << (64 - COUNT_BITS)) - 1;
+
+/// A time, capped, above a count modulo 2^24.
+#[inline]
+fn time_and_count(ns: u64, count: u32) -> u64 {
+    ns.min(LONGEST_NS) << COUNT_BITS | u64::from(count & ((1 << COUNT_BITS) - 1))
+}
+
+/// How far `total` is ahead of the count of [`time_and_count`].
+#[inline]
+fn counted_since(total: u32, before: u64) -> u32 {
+    total.wrapping_sub(before as u32) & ((1 << COUNT_BITS) - 1)
+}
 
 impl SendStamp {
     /// Most packets in flight that it can tell; more count as that.
@@ -44,7 +60,7 @@ impl SendStamp {
         self.in_flight_limit_tag & LIMITED_BIT != 0
     }
 
-    /// What the host has noted with [`Self::set_tag`]; 0 to begin with.
+    /// What the host has noted with [`Self::set_tag`].
     #[inline]
     pub fn tag(&self) -> u8 {
         (self.in_flight_limit_tag >> TAG_SHIFT) as u8
@@ -55,6 +71,18 @@ impl SendStamp {
     pub fn set_tag(&mut self, tag: u8) {
         let rest = self.in_flight_limit_tag & (LIMITED_BIT | Self::MAX_IN_FLIGHT);
         self.in_flight_limit_tag = rest | u32::from(tag) << TAG_SHIFT;
+    }
+
+    /// Start of the send interval, ns.
+    #[cfg(test)]
+    fn first_sent_ns(&self) -> u64 {
+        self.sent_ns - (self.sending_and_delivered >> COUNT_BITS)
+    }
+
+    /// Start of the ACK interval, ns.
+    #[inline]
+    fn delivered_ns(&self) -> u64 {
+        self.sent_ns - (self.acking_and_lost >> COUNT_BITS)
     }
 }
 
@@ -89,11 +117,16 @@ impl RateSampler {
         let tx_in_flight = (in_flight_packets + 1).min(SendStamp::MAX_IN_FLIGHT.into()) as u32;
         SendStamp {
             sent_ns: now_ns,
-            first_sent_ns: self.first_sent_ns,
-            delivered_ns: self.delivered_ns,
-            delivered_packets: self.delivered_packets as u32,
-            lost_packets: self.lost_packets,
+            sending_and_delivered: time_and_count(
+                now_ns.saturating_sub(self.first_sent_ns),
+                self.delivered_packets as u32,
+            ),
+            acking_and_lost: time_and_count(
+                now_ns.saturating_sub(self.delivered_ns),
+                self.lost_packets,
+            ),
             in_flight_limit_tag: tx_in_flight | limited,
+            note: 0,
         }
     }
 
@@ -105,7 +138,7 @@ impl RateSampler {
     /// Packets declared lost since the one with this stamp was sent.
     #[inline]
     pub fn lost_since(&self, stamp: &SendStamp) -> u32 {
-        self.lost_packets.wrapping_sub(stamp.lost_packets)
+        counted_since(self.lost_packets, stamp.acking_and_lost)
     }
 
     /// The application has nothing to send although the window is open, with `in_flight_packets` out.
@@ -129,12 +162,12 @@ impl RateSampler {
         if self.delivered_packets >= self.limited_until_packets {
             self.limited_until_packets = 0;
         }
-        let send_elapsed_ns = newest.sent_ns.saturating_sub(newest.first_sent_ns);
-        let ack_elapsed_ns = now_ns.saturating_sub(newest.delivered_ns);
+        let send_elapsed_ns = newest.sending_and_delivered >> COUNT_BITS;
+        let ack_elapsed_ns = now_ns.saturating_sub(newest.delivered_ns());
         let interval_ns = send_elapsed_ns.max(ack_elapsed_ns);
         let valid = interval_ns > 0 && interval_ns >= min_rtt_ns;
         let bytes = |packets: u32| u64::from(packets) * u64::from(self.packet_bytes);
-        let since_sent = (self.delivered_packets as u32).wrapping_sub(newest.delivered_packets);
+        let since_sent = counted_since(self.delivered_packets as u32, newest.sending_and_delivered);
         let delivered_bytes = bytes(since_sent);
 
         sample.sent_ns = newest.sent_ns;
@@ -162,8 +195,6 @@ impl RateSampler {
     }
 }
 
-const _: () = assert!(size_of::<SendStamp>() == 36);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,7 +212,7 @@ mod tests {
         // Send interval 0, ACK interval 100 ms from the start of the flight.
         assert_eq!((sample.delivered_bytes, sample.interval_ns), (1000, 100 * MS));
         let reply = sampler.on_send(100 * MS, 2);
-        assert_eq!(({ reply.first_sent_ns }, { reply.delivered_ns }), (0, 100 * MS));
+        assert_eq!((reply.first_sent_ns(), reply.delivered_ns()), (0, 100 * MS));
         sampler.on_ack(120 * MS, 1, &stamps[1], 100 * MS, &mut sample);
         assert_eq!((sample.delivered_bytes, sample.interval_ns), (2000, 120 * MS));
         sampler.on_ack(140 * MS, 1, &stamps[2], 100 * MS, &mut sample);

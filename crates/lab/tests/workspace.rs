@@ -8,12 +8,16 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Each crate and those of ours it may depend on. A new crate states its place here.
-const GRAPH: [(&str, &[&str]); 5] = [
+const GRAPH: [(&str, &[&str]); 6] = [
     ("paceline-cc", &[]),
     ("paceline-net", &[]),
     ("paceline-sim", &["paceline-cc", "paceline-net"]),
     ("paceline-lab", &["paceline-cc", "paceline-net", "paceline-sim"]),
-    ("paceline-python", &["paceline-cc", "paceline-net", "paceline-sim", "paceline-lab"]),
+    ("paceline-emulator", &["paceline-net"]),
+    (
+        "paceline-python",
+        &["paceline-cc", "paceline-net", "paceline-sim", "paceline-emulator", "paceline-lab"],
+    ),
 ];
 
 /// What the pure crates may use of others: arithmetic, explicit random streams, error types. Nothing that reads a clock or

@@ -127,7 +127,7 @@ impl<T: Copy + Default> SeqRing<T> {
 
     /// Gives back most of the room that a window which was wide for a while has left.
     pub fn shrink(&mut self) {
-        let wanted = (2 * self.len()).next_power_of_two().max(MIN_SLOTS);
+        let wanted = (self.len() + self.len() / 2).next_power_of_two().max(MIN_SLOTS);
         if wanted < self.slots.len() {
             self.resize(wanted);
         }
@@ -175,7 +175,7 @@ mod tests {
         }
         assert_eq!(ring.slots.len(), 1024);
         ring.shrink();
-        assert_eq!((ring.slots.len(), ring.first(), ring.next()), (32, 990, 1000));
+        assert_eq!((ring.slots.len(), ring.first(), ring.next()), (16, 990, 1000));
         assert!(ring.iter().copied().eq(990..1000));
     }
 }

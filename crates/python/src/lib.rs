@@ -9,6 +9,7 @@ mod controllers;
 mod drive;
 mod errors;
 mod events;
+mod link;
 mod py_controller;
 mod run;
 mod trace;
@@ -28,6 +29,8 @@ mod _native {
     use crate::errors::{InputError, PacelineError, RunError};
     #[pymodule_export]
     use crate::events::{PyAck, PyLoss, PyPathInfo, PyResume, PySent, PyTimeout, PyUndo};
+    #[pymodule_export]
+    use crate::link::run_link;
     #[pymodule_export]
     use crate::py_controller::ControllerCore;
     #[pymodule_export]

@@ -28,8 +28,8 @@ const LATE_ACKS: u64 = 64;
 pub(crate) struct DatagramSender {
     pub(crate) host: Host,
     options: DatagramOptions,
-    /// The ideal host: it handles an ACK in the moment that brings it, and never sleeps.
-    is_ideal: bool,
+    /// `None`: the ideal host, which handles an ACK in the moment that brings it, and never sleeps.
+    slow: Option<Box<SlowHost>>,
     transfer: Transfer,
     sendings: SeqRing<SendStamp>,
     /// One past the highest packet acknowledged.
@@ -38,12 +38,6 @@ pub(crate) struct DatagramSender {
     lost: u64,
     /// A loss episode lasts until this packet is acknowledged.
     episode_until: u64,
-    /// ACKs that the host has not looked at yet, and when they came. The host can look `overhead_ps` later, but the
-    /// socket has stamped them on arrival, and that is the time that counts for the RTT.
-    inbox: VecDeque<(Picos, Packet)>,
-    /// The blocking host sleeps until then, if `sleeps`.
-    asleep_until: Picos,
-    sleeps: bool,
     /// When the silence began that the timeout measures.
     quiet_since: Picos,
     expiries: u32,
@@ -55,20 +49,28 @@ pub(crate) struct DatagramSender {
     deadline: Picos,
 }
 
+/// What a host that takes time has beside.
+#[derive(Default)]
+struct SlowHost {
+    /// ACKs that the host has not looked at yet, and when they came. The host can look `overhead_ps` later, but the
+    /// socket has stamped them on arrival, and that is the time that counts for the RTT.
+    inbox: VecDeque<(Picos, Packet)>,
+    /// The blocking host sleeps until then, if `sleeps`.
+    asleep_until: Picos,
+    sleeps: bool,
+}
+
 impl DatagramSender {
     pub(crate) fn new(host: Host, options: DatagramOptions, transfer: Transfer) -> Self {
         Self {
             host,
             options,
-            is_ideal: !options.blocking && options.overhead_ps == 0,
+            slow: (options.blocking || options.overhead_ps > 0).then(Box::default),
             transfer,
             sendings: SeqRing::new(),
             acked_to: 0,
             lost: 0,
             episode_until: 0,
-            inbox: VecDeque::new(),
-            asleep_until: 0,
-            sleeps: false,
             quiet_since: 0,
             expiries: 0,
             probe: false,
@@ -92,8 +94,8 @@ impl DatagramSender {
     /// there is need to poll.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) -> bool {
-        if !self.is_ideal {
-            self.inbox.push_back((now, *packet));
+        if let Some(slow) = &mut self.slow {
+            slow.inbox.push_back((now, *packet));
             return true;
         }
         self.quiet_since = now;
@@ -130,7 +132,7 @@ impl DatagramSender {
     #[inline(always)]
     pub(crate) fn poll_send(&mut self, now: Picos, meter: &mut RttMeter) -> Option<Packet> {
         let packet =
-            if self.is_ideal { self.try_send(now) } else { self.poll_slow_host(now, meter) };
+            if self.slow.is_none() { self.try_send(now) } else { self.poll_slow_host(now, meter) };
         if packet.is_none() {
             self.renew_deadline();
         }
@@ -146,9 +148,11 @@ impl DatagramSender {
         }
         // The contest's loop: fill the window first, sleeping after each packet; only then look at one ACK.
         loop {
-            self.sleeps = now < self.asleep_until;
-            if self.sleeps {
-                return None;
+            if let Some(slow) = &mut self.slow {
+                slow.sleeps = now < slow.asleep_until;
+                if slow.sleeps {
+                    return None;
+                }
             }
             if let Some(packet) = self.try_send(now) {
                 return Some(packet);
@@ -163,7 +167,8 @@ impl DatagramSender {
         if self.inbox_due() > now {
             return false;
         }
-        let Some((arrived, packet)) = self.inbox.pop_front() else { return false };
+        let oldest = self.slow.as_mut().and_then(|slow| slow.inbox.pop_front());
+        let Some((arrived, packet)) = oldest else { return false };
         self.quiet_since = now;
         self.handle_ack(arrived, &packet, meter);
         true
@@ -172,7 +177,8 @@ impl DatagramSender {
     /// When the host can look at the next ACK.
     #[inline]
     fn inbox_due(&self) -> Picos {
-        self.inbox.front().map_or(NEVER, |(arrived, _)| arrived + self.options.overhead_ps)
+        let oldest = self.slow.as_ref().and_then(|slow| slow.inbox.front());
+        oldest.map_or(NEVER, |(arrived, _)| arrived + self.options.overhead_ps)
     }
 
     fn handle_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) {
@@ -260,11 +266,14 @@ impl DatagramSender {
         }
         let packet = self.transfer.data(seq, now);
         let bytes = packet.bytes();
-        if self.options.blocking && self.host.pacing_bytes_per_s().is_some() {
+        if self.options.blocking
+            && self.host.pacing_bytes_per_s().is_some()
+            && let Some(slow) = &mut self.slow
+        {
             // usleep() takes whole microseconds.
             let gap = self.host.pacing_gap(bytes) / PS_PER_US * PS_PER_US;
-            self.asleep_until = now.saturating_add(gap).saturating_add(self.options.overhead_ps);
-            self.quiet_since = self.asleep_until;
+            slow.asleep_until = now.saturating_add(gap).saturating_add(self.options.overhead_ps);
+            self.quiet_since = slow.asleep_until;
         }
         let stamp = self.host.on_send(now, bytes, in_flight, false);
         self.sendings.push(stamp);
@@ -278,7 +287,7 @@ impl DatagramSender {
         if self.in_flight() == 0 {
             return None;
         }
-        let asked_ns = self.host.control.timeout_ns;
+        let asked_ns = self.host.asked.timeout_ns;
         // The least that it can be settles it nearly always.
         let least_ns = if asked_ns > 0 { asked_ns } else { self.host.rtt.min_rto_ns() };
         let at = |ns: u64| self.quiet_since.saturating_add(ns.saturating_mul(PS_PER_NS));
@@ -299,13 +308,13 @@ impl DatagramSender {
     fn renew_deadline(&mut self) {
         let pacer = if self.waits_for_pacer { self.host.departure() } else { NEVER };
         let mut first = pacer.min(self.host.timer());
-        if self.is_ideal {
+        let Some(slow) = &self.slow else {
             self.deadline = self.timeout_before(first).unwrap_or(first);
             return;
-        }
-        let awake = self.asleep_until;
+        };
+        let awake = slow.asleep_until;
         first = first.min(self.inbox_due().max(awake));
-        if self.sleeps {
+        if slow.sleeps {
             first = first.min(awake);
         }
         self.deadline =

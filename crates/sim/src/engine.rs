@@ -128,6 +128,7 @@ impl Engine {
         let mut order = std::mem::take(&mut self.order);
         match self.network.arrivals(junction, now, limit, &mut order) {
             Arrivals::OneLane(lane) => {
+                self.look_ahead_of_first(lane);
                 while let Some((time, packet)) = self.network.take_before(lane, limit) {
                     self.look_ahead(lane);
                     self.run_timers(junction, time);
@@ -170,6 +171,27 @@ impl Engine {
             && packet.hop() == Packet::AT_END
         {
             self.flows.prefetch_parts(packet);
+        }
+    }
+
+    /// Gets the flows ready whose packets come first, before any of them is handled.
+    fn look_ahead_of_first(&self, lane: usize) {
+        if self.flows.len() < FLOWS_IN_CACHE {
+            return;
+        }
+        for place in 0..AHEAD {
+            if let Some(packet) = self.network.ahead(lane, place)
+                && packet.hop() == Packet::AT_END
+            {
+                self.flows.prefetch(packet);
+            }
+        }
+        for place in 0..AHEAD / 2 {
+            if let Some(packet) = self.network.ahead(lane, place)
+                && packet.hop() == Packet::AT_END
+            {
+                self.flows.prefetch_parts(packet);
+            }
         }
     }
 

@@ -38,14 +38,23 @@ pub(crate) struct AckFacts {
     pub(crate) flags: u32,
 }
 
+/// What the controller asks: its [`Control`], but for the timer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) cwnd_bytes: u64,
+    pacing_bytes_per_s: u64,
+    send_quantum_bytes: u64,
+    pub(crate) timeout_ns: u64,
+}
+
 /// In the order in which an ACK and what it lets go touch it, and what they seldom touch at the end: with thousands of flows
 /// the lines that it takes up are what a packet costs.
 #[repr(C)]
 pub(crate) struct Host {
     controller: Box<dyn Controller>,
-    pub(crate) control: Control,
-    /// The rate to pace at: the controller's or the cap, whichever is lower; [`Control::UNPACED`] for neither.
-    pacing_bytes_per_s: u64,
+    pub(crate) asked: Asked,
+    /// Upper bound of the pacing rate, or [`Control::UNPACED`].
+    cap_bytes_per_s: u64,
     timer_at: Picos,
     /// The latest time the controller was told, ns.
     told_ns: u64,
@@ -69,8 +78,6 @@ pub(crate) struct Host {
     next_departure: Picos,
     /// How long a packet of `gap_bytes` takes at the pacing rate.
     gap: Picos,
-    /// Upper bound of the pacing rate, or [`Control::UNPACED`].
-    cap_bytes_per_s: u64,
     /// When nothing was in flight any more, ns, or [`NEVER`].
     idle_since_ns: u64,
     /// For a controller that needs it.
@@ -89,8 +96,13 @@ impl Host {
         let control = controller.control();
         let mut this = Self {
             controller,
-            control,
-            pacing_bytes_per_s: Control::UNPACED,
+            asked: Asked {
+                cwnd_bytes: control.cwnd_bytes,
+                pacing_bytes_per_s: control.pacing_bytes_per_s,
+                send_quantum_bytes: control.send_quantum_bytes,
+                timeout_ns: control.timeout_ns,
+            },
+            cap_bytes_per_s: cap_bytes_per_s.unwrap_or(Control::UNPACED),
             timer_at: control.next_timer_ns.saturating_mul(PS_PER_NS),
             told_ns: 0,
             clock_ns: (clock_ps / PS_PER_NS).max(1),
@@ -106,7 +118,6 @@ impl Host {
             counters: SendCounters::default(),
             next_departure: 0,
             gap: 0,
-            cap_bytes_per_s: cap_bytes_per_s.unwrap_or(Control::UNPACED),
             idle_since_ns: NEVER,
             telemetry: None,
         };
@@ -144,24 +155,24 @@ impl Host {
 
     /// The window in whole packets.
     pub(crate) fn cwnd_packets(&self) -> u64 {
-        self.control.cwnd_bytes / u64::from(self.packet_bytes)
+        self.asked.cwnd_bytes / u64::from(self.packet_bytes)
     }
 
     /// Whether the window lets one more packet out when `in_flight` are (rule 3).
     #[inline]
     pub(crate) fn window_allows(&self, in_flight: u64) -> bool {
-        self.bytes_of(in_flight + 1) <= self.control.cwnd_bytes
+        self.bytes_of(in_flight + 1) <= self.asked.cwnd_bytes
     }
 
     /// The rate to pace at, bytes/s: the controller's or the cap, whichever is lower.
     #[inline]
     pub(crate) fn pacing_bytes_per_s(&self) -> Option<u64> {
-        (self.pacing_bytes_per_s != Control::UNPACED).then_some(self.pacing_bytes_per_s)
+        let rate = self.asked.pacing_bytes_per_s.min(self.cap_bytes_per_s);
+        (rate != Control::UNPACED).then_some(rate.max(1))
     }
 
     #[inline(never)]
     fn renew_pacing_rate(&mut self) {
-        self.pacing_bytes_per_s = self.control.pacing_bytes_per_s.min(self.cap_bytes_per_s).max(1);
         self.gap_bytes = 0;
         self.renew_departure();
     }
@@ -169,7 +180,7 @@ impl Host {
     /// Whether the controller itself shapes its sending during recovery (then the host adds no PRR).
     #[inline]
     pub(crate) fn is_paced(&self) -> bool {
-        self.control.pacing_bytes_per_s != Control::UNPACED
+        self.asked.pacing_bytes_per_s != Control::UNPACED
     }
 
     /// Earliest time the pacer lets a packet go.
@@ -180,8 +191,8 @@ impl Host {
 
     #[inline]
     fn renew_departure(&mut self) {
-        let is_free = self.burst_left_bytes >= self.bytes_of(1)
-            || self.pacing_bytes_per_s == Control::UNPACED;
+        let is_free =
+            self.burst_left_bytes >= self.bytes_of(1) || self.pacing_bytes_per_s().is_none();
         self.departure = if is_free { 0 } else { self.next_departure };
     }
 
@@ -218,13 +229,13 @@ impl Host {
             self.controller.on_resume(&Resume { now_ns, idle_ns });
             self.reread();
         }
-        if self.pacing_bytes_per_s != Control::UNPACED {
+        if self.pacing_bytes_per_s().is_some() {
             let gap = self.pacing_gap(packet_bytes);
             if self.burst_left_bytes >= bytes {
                 self.burst_left_bytes -= bytes;
                 self.next_departure = self.next_departure.saturating_add(gap);
             } else {
-                self.burst_left_bytes = self.control.send_quantum_bytes.saturating_sub(bytes);
+                self.burst_left_bytes = self.asked.send_quantum_bytes.saturating_sub(bytes);
                 self.next_departure = self.next_departure.max(now).saturating_add(gap);
             }
             self.renew_departure();
@@ -401,26 +412,23 @@ impl Host {
 
     #[inline]
     fn reread(&mut self) {
-        let asked = self.controller.control();
+        let control = self.controller.control();
         // Field by field, and only what is new: a copy in one piece of what was written piece by piece this moment would have
         // to wait for it.
-        if asked.cwnd_bytes != self.control.cwnd_bytes {
-            self.control.cwnd_bytes = asked.cwnd_bytes;
+        if control.cwnd_bytes != self.asked.cwnd_bytes {
+            self.asked.cwnd_bytes = control.cwnd_bytes;
         }
-        if asked.send_quantum_bytes != self.control.send_quantum_bytes {
-            self.control.send_quantum_bytes = asked.send_quantum_bytes;
+        if control.send_quantum_bytes != self.asked.send_quantum_bytes {
+            self.asked.send_quantum_bytes = control.send_quantum_bytes;
         }
-        if asked.next_timer_ns != self.control.next_timer_ns {
-            self.control.next_timer_ns = asked.next_timer_ns;
+        if control.timeout_ns != self.asked.timeout_ns {
+            self.asked.timeout_ns = control.timeout_ns;
         }
-        if asked.timeout_ns != self.control.timeout_ns {
-            self.control.timeout_ns = asked.timeout_ns;
-        }
-        if asked.pacing_bytes_per_s != self.control.pacing_bytes_per_s {
-            self.control.pacing_bytes_per_s = asked.pacing_bytes_per_s;
+        if control.pacing_bytes_per_s != self.asked.pacing_bytes_per_s {
+            self.asked.pacing_bytes_per_s = control.pacing_bytes_per_s;
             self.renew_pacing_rate();
         }
-        self.timer_at = self.control.next_timer_ns.saturating_mul(PS_PER_NS);
+        self.timer_at = control.next_timer_ns.saturating_mul(PS_PER_NS);
         if self.burst_left_bytes > 0 && !self.is_paced() {
             self.end_burst();
         }

@@ -135,7 +135,7 @@ impl LinkMeter {
             drops: 0,
             marks: 0,
             window_bytes: 0,
-            queue: Distribution::new(Resolution::FULL.counters),
+            queue: Distribution::new(0, Resolution::FULL.counters),
             departed: Vec::new(),
             filled_to: 0,
             queue_sum_ns: 0,
@@ -151,7 +151,7 @@ impl LinkMeter {
         self.queue_sum_ns += queue_ns;
         self.queue_count += 1;
         if now >= self.warmup {
-            self.queue.add(queue_ns);
+            self.queue.add(now, queue_ns);
         }
         if departs > self.end {
             return;

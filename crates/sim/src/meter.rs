@@ -28,15 +28,14 @@ impl IntervalMean {
 /// At the sender: round-trip times. The distribution holds those from the warm-up on.
 #[derive(Debug)]
 pub(crate) struct RttMeter {
-    warmup: Picos,
     pub(crate) rtt: Distribution,
     pub(crate) interval: IntervalMean,
 }
 
 impl RttMeter {
     pub(crate) fn new(warmup: Picos, resolution: Resolution) -> Self {
-        let rtt = Distribution::new(resolution.counters);
-        Self { warmup, rtt, interval: IntervalMean::default() }
+        let rtt = Distribution::new(warmup, resolution.counters);
+        Self { rtt, interval: IntervalMean::default() }
     }
 
     #[inline]
@@ -45,16 +44,13 @@ impl RttMeter {
             return;
         }
         self.interval.add(rtt_ns);
-        if now >= self.warmup {
-            self.rtt.add(rtt_ns);
-        }
+        self.rtt.add(now, rtt_ns);
     }
 }
 
 /// At the receiver: what arrives. Distributions hold what came in `[warmup, end]`; counters the whole run.
 #[derive(Debug)]
 pub(crate) struct DeliveryMeter {
-    warmup: Picos,
     /// The part of a packet's travel that no queue is to blame for.
     propagation: Picos,
     pub(crate) queueing: Distribution,
@@ -71,9 +67,8 @@ pub(crate) struct DeliveryMeter {
 impl DeliveryMeter {
     pub(crate) fn new(warmup: Picos, propagation: Picos, resolution: Resolution) -> Self {
         Self {
-            warmup,
             propagation,
-            queueing: Distribution::new(resolution.counters),
+            queueing: Distribution::new(warmup, resolution.counters),
             signal: SignalDelay::new(resolution.places),
             packets: 0,
             bytes: 0,
@@ -91,10 +86,9 @@ impl DeliveryMeter {
         let left = now.saturating_sub(self.propagation).max(sent);
         let delay_ns = (left - sent) / PS_PER_NS;
         self.interval.add(delay_ns);
-        if now >= self.warmup {
+        if self.queueing.add(now, delay_ns) {
             self.window_bytes += bytes;
             self.window_payload_bytes += payload;
-            self.queueing.add(delay_ns);
             let sent_ms = sent / PS_PER_MS;
             self.signal.add(sent_ms, left / PS_PER_MS - sent_ms);
         }

@@ -26,7 +26,7 @@ pub(crate) struct Sender {
     end: End,
 }
 
-const _: () = assert!(size_of::<Sender>() == 9 * 64);
+const _: () = assert!(size_of::<Sender>() == 8 * 64);
 
 enum End {
     Tcp(TcpSender),
@@ -161,7 +161,7 @@ impl Sender {
     pub(crate) fn cwnd_bytes(&self) -> u64 {
         match &self.end {
             End::Tcp(sender) => sender.cwnd_bytes(),
-            End::Datagram(sender) => sender.host.control.cwnd_bytes,
+            End::Datagram(sender) => sender.host.asked.cwnd_bytes,
         }
     }
 

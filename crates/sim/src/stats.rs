@@ -3,6 +3,8 @@
 mod histogram;
 mod signal_delay;
 
+use paceline_net::Picos;
+
 use self::histogram::{ALL_STEPS, Histogram};
 pub(crate) use self::signal_delay::SignalDelay;
 use crate::outcome::Stats;
@@ -32,20 +34,24 @@ impl Resolution {
     }
 }
 
-/// A distribution of non-negative integers (nanoseconds), summarised in a unit of the caller's choice. Takes memory from the
-/// first sample on, and then at most 2 bytes a counter.
+/// A distribution of non-negative integers (nanoseconds) from a time on, summarised in a unit of the caller's choice. Takes memory
+/// from the first sample on, and then at most 2 bytes a counter.
 ///
 /// Percentiles are off by less than a step of the [`Histogram`]: 0.2 % at full resolution; with a budget of n counters and
 /// samples from a to b, 2 (log2(b / a) + 0.09) / (n - 2). That is the worst case, all samples of a step at one end of it; as a
 /// rule they are spread out, and the error is a small part of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Distribution {
-    counted: Option<Counted>,
-    counters: u16,
+pub(crate) enum Distribution {
+    /// No sample so far.
+    Empty {
+        from: Picos,
+        counters: u16,
+    },
+    Begun(Counted),
 }
 
 #[derive(Clone, Debug)]
-struct Counted {
+pub(crate) struct Counted {
     count: u64,
     /// Sums of differences from the first sample: the mean and the variance without cancellation.
     origin: u64,
@@ -55,34 +61,48 @@ struct Counted {
 }
 
 impl Distribution {
-    /// With at most `counters` counters (at least 1).
-    pub(crate) fn new(counters: u16) -> Self {
-        Self { counted: None, counters }
+    /// Of samples from the time `from` on, with at most `counters` counters (at least 1).
+    pub(crate) fn new(from: Picos, counters: u16) -> Self {
+        Self::Empty { from, counters }
     }
 
-    /// One sample, below 2^63.
+    /// One sample, below 2^63, at a time that does not go back. Whether it counts.
     #[inline]
-    pub(crate) fn add(&mut self, value: u64) {
-        let Some(counted) = &mut self.counted else { return self.begin(value) };
+    pub(crate) fn add(&mut self, now: Picos, value: u64) -> bool {
+        let Self::Begun(counted) = self else { return self.begin(now, value) };
         counted.count += 1;
         let offset = value.wrapping_sub(counted.origin).cast_signed() as f64;
         counted.sum += offset;
         counted.sum_squares += offset * offset;
         counted.histogram.add(value);
+        true
     }
 
     #[cold]
     #[inline(never)]
-    fn begin(&mut self, value: u64) {
-        let histogram = Histogram::new(value, self.counters);
-        let first = Counted { count: 1, origin: value, sum: 0.0, sum_squares: 0.0, histogram };
-        self.counted = Some(first);
+    fn begin(&mut self, now: Picos, value: u64) -> bool {
+        if let Self::Empty { from, counters } = *self
+            && now >= from
+        {
+            let histogram = Histogram::new(value, counters);
+            let first = Counted { count: 1, origin: value, sum: 0.0, sum_squares: 0.0, histogram };
+            *self = Self::Begun(first);
+            return true;
+        }
+        false
+    }
+
+    fn counted(&self) -> Option<&Counted> {
+        match self {
+            Self::Empty { .. } => None,
+            Self::Begun(counted) => Some(counted),
+        }
     }
 
     /// Fetches what the next sample will touch outside this struct.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        if let Some(counted) = &self.counted {
+        if let Self::Begun(counted) = self {
             counted.histogram.prefetch();
         }
     }
@@ -90,19 +110,19 @@ impl Distribution {
     /// Fetches what [`Self::stats`] will read outside this struct.
     #[inline]
     pub(crate) fn prefetch_counters(&self) {
-        if let Some(counted) = &self.counted {
+        if let Self::Begun(counted) = self {
             counted.histogram.prefetch_counters();
         }
     }
 
     /// Memory it holds beyond its own size, bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.counted.as_ref().map_or(0, |counted| counted.histogram.heap_bytes())
+        self.counted().map_or(0, |counted| counted.histogram.heap_bytes())
     }
 
     /// Summary of the samples times `scale`; `None` without samples.
     pub(crate) fn stats(&self, scale: f64) -> Option<Stats> {
-        let Counted { count, origin, sum, sum_squares, histogram } = self.counted.as_ref()?;
+        let Counted { count, origin, sum, sum_squares, histogram } = self.counted()?;
         let n = *count as f64;
         let offset = sum / n;
         let variance = (sum_squares / n - offset * offset).max(0.0);
@@ -151,18 +171,18 @@ mod tests {
 
     #[test]
     fn moments_by_hand() {
-        let mut d = Distribution::new(ALL_STEPS);
-        [2, 4, 4, 4, 5, 5, 7, 9].into_iter().for_each(|v| d.add(v));
+        let mut d = Distribution::new(0, ALL_STEPS);
+        [2, 4, 4, 4, 5, 5, 7, 9].into_iter().for_each(|v| assert!(d.add(0, v)));
         let s = d.stats(1.0).unwrap();
         assert_eq!((s.mean, s.std, s.min, s.max, s.p50), (5.0, 2.0, 2.0, 9.0, 5.0));
-        assert_eq!(Distribution::new(ALL_STEPS).stats(1.0), None);
+        assert_eq!(Distribution::new(0, ALL_STEPS).stats(1.0), None);
     }
 
     #[test]
     fn a_mean_far_from_zero_keeps_its_variance() {
-        let mut d = Distribution::new(ALL_STEPS);
+        let mut d = Distribution::new(0, ALL_STEPS);
         for i in 0..1_000_000u64 {
-            d.add(25_000_000_000 + i % 2);
+            d.add(0, 25_000_000_000 + i % 2);
         }
         let s = d.stats(1.0).unwrap();
         assert!((s.std - 0.5).abs() < 1e-6, "{}", s.std);
@@ -172,7 +192,8 @@ mod tests {
     #[test]
     fn a_flow_among_many_measures_in_900_bytes() {
         let Resolution { counters, places } = Resolution::of_flows(100);
-        let (mut rtt, mut queueing) = (Distribution::new(counters), Distribution::new(counters));
+        let (mut rtt, mut queueing) =
+            (Distribution::new(0, counters), Distribution::new(0, counters));
         let mut signal = SignalDelay::new(places);
         let bytes = |rtt: &Distribution, queueing: &Distribution, signal: &SignalDelay| {
             let own = size_of_val(rtt) + size_of_val(queueing) + size_of_val(signal);
@@ -181,8 +202,8 @@ mod tests {
         let mut most = 0;
         for i in 0..100_000_u64 {
             let scattered = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-            rtt.add(1_000_000 + scattered * i);
-            queueing.add(scattered);
+            rtt.add(0, 1_000_000 + scattered * i);
+            queueing.add(0, scattered);
             signal.add(i * 7, scattered % (i + 1));
             most = most.max(bytes(&rtt, &queueing, &signal));
         }
@@ -193,8 +214,8 @@ mod tests {
     proptest! {
         #[test]
         fn percentiles_are_within_a_step(mut values in prop::collection::vec(0u64..1 << 50, 1..400)) {
-            let mut d = Distribution::new(ALL_STEPS);
-            values.iter().for_each(|v| d.add(*v));
+            let mut d = Distribution::new(0, ALL_STEPS);
+            values.iter().for_each(|v| assert!(d.add(0, *v)));
             values.sort_unstable();
             let s = d.stats(1.0).unwrap();
             for (q, got) in [(0.05, s.p5), (0.5, s.p50), (0.95, s.p95), (0.99, s.p99)] {

@@ -18,6 +18,7 @@ from paceline.cli.run import PATIENCE_S
 from paceline.reproduce import PAPERS, select
 from paceline.reproduce.entry import Entry, Job, Runs
 from paceline.reproduce.output import Done, cells, count_held, document, headings, write
+from paceline.reproduce.pages import publish
 from paceline.reproduce.running import run_jobs
 from paceline.summary import ABSENT
 
@@ -35,6 +36,14 @@ def reproduce(
         Path | None,
         typer.Option(
             metavar="DIR", help="Write rows.json, rows.csv, and a page and figure of each to this directory.", show_default=False
+        ),
+    ] = None,
+    pages: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Publish them on the pages of this directory, a page per paper (needs Matplotlib).",
+            show_default=False,
         ),
     ] = None,
     records: Annotated[
@@ -57,7 +66,9 @@ def reproduce(
     if list_only:
         _list(chosen, as_json=as_json)
         return
-    for directory in (out, records):
+    if pages is not None:
+        _check_pages(quick=quick)
+    for directory in (out, pages, records):
         if directory is not None:
             _make(directory)
     scales = [dataclasses.replace(entry.quick if quick else entry.full, traces=traces) for entry in chosen]
@@ -71,6 +82,8 @@ def reproduce(
         if out is not None:
             options = [*(["--quick"] if quick else []), *(["--traces DIR"] if traces is not None else [])]
             _write(done, out, command=" ".join(["paceline reproduce", *options]))
+        if pages is not None:
+            _publish(done, pages)
     if as_json:
         print_json(document(done))
     else:
@@ -134,6 +147,21 @@ def _write(done: Sequence[Done], out: Path, *, command: str) -> None:
         write(done, out, figures=figures, command=command)
     except OSError as error:
         raise InputError(f"{error.filename or out}: {error.strerror}") from None
+
+
+def _check_pages(*, quick: bool) -> None:
+    """Before a run of minutes."""
+    if quick:
+        raise InputError("--pages publishes runs of full size: it does not go with --quick")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError("--pages draws figures: they need Matplotlib, pip install 'paceline[plot]'")
+
+
+def _publish(done: Sequence[Done], directory: Path) -> None:
+    try:
+        publish(PAPERS, done, directory)
+    except OSError as error:
+        raise InputError(f"{error.filename or directory}: {error.strerror}") from None
 
 
 def _print(done: Sequence[Done], out: Path | None) -> None:

@@ -6,6 +6,7 @@ too; its letters are text, its title the summary of the run.
 
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
@@ -36,9 +37,18 @@ def svg(run: Run, title: str) -> str:
     Raises:
         ImportError: Matplotlib is not installed.
     """
+    return small_svg(lambda: _draw(run), title)
+
+
+def small_svg(draw: Callable[[], "Figure"], title: str) -> str:
+    """What ``draw`` draws, called in the style of pages, with a title that readers of the file find.
+
+    Raises:
+        ImportError: Matplotlib is not installed.
+    """
     file = io.StringIO()
     with figures.style(_STYLE):
-        _draw(run).savefig(file, format="svg", metadata=_METADATA)
+        draw().savefig(file, format="svg", metadata=_METADATA)
     return re.sub(
         r"(?<=<svg )[^>]*>", lambda tag: f"{tag[0]}\n<title>{escape(title)}</title>", _compact(file.getvalue()), count=1
     )

@@ -7,15 +7,11 @@ import difflib
 from collections.abc import Sequence
 
 from paceline._native import InputError
-from paceline.controller import controllers
-from paceline.reproduce import mpc2020, mpc_goals
+from paceline.reproduce import mpc2019, mpc2020, mpc_goals
 from paceline.reproduce.entry import Entry, Paper
 
-#: Every paper, in the order of the years; then the goals, once the controller that they are for is there.
-PAPERS: tuple[Paper, ...] = (
-    mpc2020.PAPER,
-    *([mpc_goals.paper(mpc_goals.MPC)] if mpc_goals.MPC.name in controllers() else []),
-)
+#: Every paper, in the order of the years; then the goals of our own controller.
+PAPERS: tuple[Paper, ...] = (mpc2019.PAPER, mpc2020.PAPER, mpc_goals.paper(mpc_goals.MPC))
 
 
 def entries() -> dict[str, Entry]:

@@ -28,11 +28,15 @@ class Row:
     paper: float | None
     #: Ours, one value per seed.
     values: tuple[float, ...]
+    #: Whether a ratio says anything: not where ours are spread so wide that the paper's one number could be any of them.
+    comparable: bool = True
 
     @classmethod
-    def of(cls, quantity: str, unit: str, paper: float | None, values: Sequence[float | None]) -> "Row":
+    def of(
+        cls, quantity: str, unit: str, paper: float | None, values: Sequence[float | None], *, comparable: bool = True
+    ) -> "Row":
         """The row of ``values``, one per seed; those not measured are left out."""
-        return cls(quantity, unit, paper, tuple(value for value in values if value is not None))
+        return cls(quantity, unit, paper, tuple(value for value in values if value is not None), comparable)
 
     @property
     def ours(self) -> float | None:
@@ -51,8 +55,8 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over the paper's; ``None`` where one of them is missing, or the paper's is 0."""
-        return self.ours / self.paper if self.ours is not None and self.paper else None
+        """Ours over the paper's; ``None`` where one of them is missing, the paper's is 0, or a ratio says nothing."""
+        return self.ours / self.paper if self.comparable and self.ours is not None and self.paper else None
 
     def to_dict(self) -> dict[str, Any]:
         """The row as ``paceline reproduce --json`` prints it."""
@@ -93,7 +97,7 @@ class GoalRow(Row):
     @classmethod
     def against(cls, quantity: str, unit: str, goal: Goal | None, values: Sequence[float | None]) -> "GoalRow":
         """The row of ``values``, one per seed; those not measured are left out."""
-        return cls(quantity, unit, None, tuple(value for value in values if value is not None), goal)
+        return cls(quantity, unit, None, tuple(value for value in values if value is not None), goal=goal)
 
     @property
     def held(self) -> bool | None:
@@ -129,6 +133,12 @@ class Scale:
     #: Folder of recorded link traces; without it entries about such links take a generated trace.
     traces: Path | None = None
 
+    @property
+    def common_s(self) -> float:
+        """The duration of every run, s, of an entry where they have one."""
+        assert self.duration_s is not None
+        return self.duration_s
+
     def __str__(self) -> str:
         whose = "full" if self.duration_s is None else "the paper's"
         rate = f"{whose} rates" if self.rate == 1 else f"{self.rate:g} of {whose} rates"
@@ -162,7 +172,7 @@ Runs = Mapping[Job, Run]
 class Entry:
     """A table or figure of a paper."""
 
-    #: The paper's key, a dash, and ``table1`` or ``figure3``.
+    #: The paper's key, a dash, ``table1`` or ``figure3``, and behind another dash what differs in a variant.
     id: str
     title: str
     #: Where in the paper.
@@ -175,6 +185,8 @@ class Entry:
     rows: Callable[[Scale, Runs], Sequence[Row]]
     #: Draws what the paper shows. Called in the style of ``report.figures``.
     draw: Callable[[Scale, Runs], "Figure"] | None = None
+    #: What came out at full size, and what was tried where it did not: one to four sentences for the page.
+    verdict: str = ""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ pub(crate) static SPEC: Spec = Spec {
         Param::number(
             "growth_max",
             "1/tau",
-            0.15,
+            0.12,
             (0.01, 1.0),
             "largest growth without a queue, (8)",
         ),

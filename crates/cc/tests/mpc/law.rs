@@ -146,6 +146,8 @@ pub struct Law {
     slow_queue: f64,
     mean_queue: f64,
     noise: f64,
+    least_rate: f64,
+    two_rtts: f64,
     lost: f64,
     lost_in_step: f64,
     in_flight: f64,
@@ -205,6 +207,8 @@ impl Law {
             slow_queue: 0.0,
             mean_queue: 0.0,
             noise: 0.0,
+            least_rate: 0.0,
+            two_rtts: 0.0,
             lost: 0.0,
             lost_in_step: 0.0,
             in_flight: 0.0,
@@ -252,6 +256,12 @@ impl Law {
         self.choices.over(a, b, scale.abs() * ROUNDING + ROUNDING_S)
     }
 
+    /// The same of a queue and one that the noise makes part of: the mean of a difference in whole ns is up to 20 ns too small,
+    /// for what moves by less than 1 ns does not move.
+    fn over_queue(&mut self, a: f64, b: f64) -> bool {
+        self.choices.over(a, b, b * ROUNDING + 6e-8)
+    }
+
     /// The same of bytes or rates, which are whole numbers.
     fn over_bytes(&mut self, a: f64, b: f64) -> bool {
         self.choices.over(a, b, a.abs().max(b.abs()) * ROUNDING + 2.0)
@@ -261,13 +271,14 @@ impl Law {
         (self.packet / self.rho).min(MAX_S)
     }
 
-    /// Two packets per tau, in whole bytes/s as where a flow begins.
-    fn floor(&self) -> f64 {
-        (2.0 * self.packet / self.tau).floor().max(1.0)
+    fn set_rho(&mut self, rho: f64) {
+        let least = self.least_rate.min(self.set.cap);
+        self.rho = rho.min(self.set.cap).min(MAX_RATE).max(least);
     }
 
-    fn set_rho(&mut self, rho: f64) {
-        self.rho = rho.min(self.set.cap).min(MAX_RATE).max(self.floor());
+    /// What two RTTs make, until the next block.
+    fn keep(&mut self) {
+        self.two_rtts = 2.0 * self.rho * (self.tau + self.queue).min(MAX_S);
     }
 
     // ----------------------------------------------------------------------------------------------------------- the model
@@ -277,6 +288,8 @@ impl Law {
         let s = &self.set;
         let least = (s.least_packets * self.packet / self.rho).min(MAX_S);
         self.tau = (self.base + self.slow_queue).min(MAX_S).max(least);
+        // Two packets per tau, in whole bytes/s as where a flow begins.
+        self.least_rate = (2.0 * self.packet / self.tau).floor().max(1.0);
         let at_knee = self.base / (self.base + s.knee);
         let rate = libm::pow(self.rho / 5e8, -s.rate_exponent);
         let rtt = libm::pow(self.base / 0.025, s.rtt_exponent);
@@ -401,9 +414,9 @@ impl Law {
 
     /// (4), (5).
     fn steered_rate(&self, now: f64) -> f64 {
-        let sent_since =
-            (self.delivered + self.in_flight - self.queue_position).clamp(0.0, MAX_RATE);
-        let more = (sent_since / self.rho).min(MAX_S) - (now - self.queue_sent).max(0.0);
+        let sent_since = self.delivered + self.in_flight - self.queue_position;
+        let sent_since = sent_since.clamp(0.0, self.two_rtts);
+        let more = sent_since / self.rho - (now - self.queue_sent).max(0.0);
         let predicted = (self.queue + more.clamp(-self.tau, self.tau)).max(0.0);
         let horizon = (self.set.horizon * self.tau).max(NS);
         self.rho * (1.0 + ((self.target - predicted) / horizon).clamp(-0.6, 0.1))
@@ -424,7 +437,7 @@ impl Law {
             self.next_pulse = now + self.tau / 2.0;
             let bytes = 16.0 * self.rho * part;
             let tail = 0.3 * bytes;
-            if !self.choices.over(24.0 * self.packet, tail, tail * ROUNDING + 20.0)
+            if !self.choices.over(8.0 * self.packet, tail, tail * ROUNDING + 20.0)
                 && self.pulses.len() < 4
             {
                 let to = position + bytes;
@@ -463,7 +476,7 @@ impl Law {
             }
             rate
         };
-        self.rate = rate.min(self.set.cap).min(MAX_RATE).max(self.floor());
+        self.rate = rate.max(self.least_rate).min(MAX_RATE).min(self.set.cap);
     }
 
     // ------------------------------------------------------------------------------------------------------------- start-up
@@ -491,8 +504,10 @@ impl Law {
         self.cycle_rtt = f64::INFINITY;
         self.dip = None;
         // In whole bytes/s. At so low a rate tau is in proportion to 1/rho: start-up multiplies a rounding as it multiplies rho.
-        self.set_rho(rho.floor());
+        self.rho = rho.floor().min(self.set.cap).clamp(1.0, MAX_RATE);
+        self.queue = 0.0;
         self.set_target();
+        self.keep();
         self.rate = self.rho;
     }
 
@@ -530,9 +545,9 @@ impl Law {
             return false;
         }
         self.pulses.pop_front();
-        if self.state == State::Start && pulse.tail_bytes >= 24.0 * self.packet {
+        if self.state == State::Start && pulse.tail_bytes >= 8.0 * self.packet {
             let queue = (pulse.tail_rtt - self.base).max(0.0);
-            if self.over(queue, 0.003 * self.tau, 0.003 * self.tau) {
+            if self.over_queue(queue, 0.003 * self.tau + self.noise) {
                 self.end_start(now, queue, State::Growth);
             }
         }
@@ -542,8 +557,8 @@ impl Law {
     fn start_block(&mut self, now: f64, queue: f64, elapsed: f64) {
         let growth = libm::exp2((self.set.start_growth * elapsed / self.tau).min(8.0));
         self.set_rho(self.rho.min(MAX_RATE / 256.0) * growth);
-        let most = self.set.start_queue * self.tau + self.packet_time();
-        if self.over(queue, most, most) {
+        let most = self.set.start_queue * self.tau + self.packet_time() + 3.0 * self.noise;
+        if self.over_queue(queue, most) {
             self.set_rho(self.rho / 2.0);
             self.end_start(now, queue, State::Steady);
         }
@@ -656,6 +671,7 @@ impl Law {
         blocks.truncate(BLOCKS);
         self.queue_sent = block.sent;
         self.queue_position = block.position;
+        self.noise = toward(self.noise, (queue - self.queue).abs(), 0.05);
         if self.state == State::Start {
             self.queue = queue;
             self.start_block(now, queue, elapsed);
@@ -667,7 +683,6 @@ impl Law {
 
     /// A block after start-up.
     fn steady_block(&mut self, now: f64, queue: f64, elapsed: f64, block: &Block) {
-        self.noise = toward(self.noise, (queue - self.queue).abs(), 0.05);
         self.hear_drain(queue, block.sent, now);
         self.mean_queue =
             toward(self.mean_queue, queue, if self.dip.is_some() { 0.02 } else { 0.1 });
@@ -679,9 +694,10 @@ impl Law {
             let memory = (self.set.memory * self.tau).min(MAX_S) * self.tau / short;
             self.average(elapsed, memory.max(8.0 * self.tau));
         }
-        let present = (self.target / 10.0).min(self.tau / 500.0 + self.packet_time());
+        let present = (self.tau / 500.0 + self.packet_time()).max(3.0 * self.noise);
+        let present = present.min(self.target / 10.0);
         let present = present.max(self.slow_queue.min(self.target) / 4.0);
-        if !self.over(queue.min(self.prior_queue), present, present) {
+        if !self.over_queue(queue.min(self.prior_queue), present) {
             self.emptied = now;
             self.grow(now, block, elapsed);
         } else if self.state == State::Growth && self.block_is_pulse {
@@ -746,6 +762,7 @@ impl Law {
             && !self.over(self.tau / 32.0, now - self.block_began, self.tau / 32.0)
         {
             self.end_block(now);
+            self.keep();
             self.block_acks = 0;
             self.block_began = now;
             self.block_is_drain = false;
@@ -794,6 +811,7 @@ impl Law {
         self.queue_position = self.delivered;
         self.queue_seen = seconds(now_ns);
         self.snap = None;
+        self.keep();
     }
 
     /// Window, bytes, and pacing rate, bytes/s.
@@ -801,7 +819,7 @@ impl Law {
         if !self.begun {
             return (self.initial_window * self.packet, Control::UNPACED as f64);
         }
-        let mut window = 2.0 * self.rho * (self.tau + self.queue).min(MAX_S) + 64.0 * self.packet;
+        let mut window = self.two_rtts + 64.0 * self.packet;
         if let Some(to) = self.pulse_to {
             window = (to - self.delivered).min(window).max(self.packet);
         }

@@ -58,5 +58,10 @@ pub const CASES: &[Case] = &[
         target: Target::Packets(5e6),
     },
     Case { name: "mpc", scenario: "benches/scenarios/mpc.toml", target: Target::Packets(10e6) },
+    Case {
+        name: "mpc-2020",
+        scenario: "benches/scenarios/mpc-2020.toml",
+        target: Target::Packets(10e6),
+    },
     Case { name: "chain", scenario: "benches/scenarios/chain.toml", target: Target::Hops(20e6) },
 ];

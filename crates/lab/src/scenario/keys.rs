@@ -329,32 +329,32 @@ const NAME: Key = key(
     Rule("`link-1`, `link-2`, … in order"),
     "Name in the record; the other direction is `NAME-reverse`.",
 );
-const LINK_RATE: Key = key(
+pub(super) const LINK_RATE: Key = key(
     "rate",
     RATE_RANGE,
     Rule("exactly one of `rate` and `trace` is required"),
     "Capacity; \"unlimited\" makes it a pure delay.",
 );
-const LINK_TRACE: Key = key(
+pub(super) const LINK_TRACE: Key = key(
     "trace",
     Kind::Trace,
     Rule("exactly one of `rate` and `trace` is required"),
     "Capacity over time as delivery opportunities of 1504 bytes. A path is relative to the scenario file, one given with \
      `--set` to the current directory. `synth:NAME` is generated from the run's seed, `synth:NAME:SEED` from that one, as long as the run.",
 );
-const STEPS: Key = key(
+pub(super) const STEPS: Key = key(
     "steps",
     Kind::Tables(&STEP),
     Rule("the rate stays"),
     "Changes of the `rate`, in the order of their times. 1 BDP is that of the first rate.",
 );
-const ONCE: Key = key(
+pub(super) const ONCE: Key = key(
     "once",
     Kind::Bool,
     Default("false"),
     "The link is dead after the trace's last opportunity; otherwise the trace repeats.",
 );
-const LINK_DELAY: Key = key(
+pub(super) const LINK_DELAY: Key = key(
     "delay",
     DELAY,
     Rule("exactly one of `delay` and `rtt` is required"),
@@ -366,7 +366,7 @@ const LINK_RTT: Key = key(
     Rule("exactly one of `delay` and `rtt` is required"),
     "Propagation there and back: half of it each way.",
 );
-const BUFFER: Key = key(
+pub(super) const BUFFER: Key = key(
     "buffer",
     Kind::Buffer,
     Default("1 BDP"),
@@ -374,13 +374,13 @@ const BUFFER: Key = key(
      back) of the flows that cross the link and the mean rate of a trace. A time limits the wait. Unlimited where the \
      rate is.",
 );
-const QUEUE: Key = key(
+pub(super) const QUEUE: Key = key(
     "queue",
     Kind::Variants(&QUEUES),
     Default("droptail"),
     "Which packet goes next, and which is dropped or marked.",
 );
-const LOSS: Key = key(
+pub(super) const LOSS: Key = key(
     "loss",
     Kind::ProbabilityOr { max: 0.99, or: &LOSSES },
     Rule("none"),
@@ -392,13 +392,13 @@ const NOISE: Key = key(
     Rule("none"),
     "RTT noise: random delay in the ACK direction.",
 );
-const JITTER: Key = key(
+pub(super) const JITTER: Key = key(
     "jitter",
     Kind::Variants(&JITTERS),
     Rule("none"),
     "Random delay after the queue, in this direction.",
 );
-const REORDER: Key = key(
+pub(super) const REORDER: Key = key(
     "reorder",
     Kind::Table(&REORDERING),
     Rule("none"),

@@ -79,18 +79,7 @@ impl Duplex {
         let capacity = capacity(reader)?.ok_or_else(|| {
             reader.error("", "neither `rate` nor `trace`", "allowed: exactly one of the two")
         })?;
-        let queue = queue::read(reader)?;
-        let forward = Direction {
-            delay_ps,
-            buffer: buffer(reader, "buffer", &capacity, &queue)?,
-            queue,
-            loss: loss(reader)?,
-            jitter: jitter(reader, "jitter")?,
-            reorder: reorder(reader)?,
-            buffer_at: reader.locus("buffer"),
-            trace_at: reader.locus("trace"),
-            capacity,
-        };
+        let forward = Direction::read(reader, delay_ps, capacity)?;
         let noise = jitter(reader, "noise")?;
         let back = reader.child("reverse", &empty)?;
         let mut reverse = reversed(&back, &forward, back_ps, default)?;
@@ -117,7 +106,7 @@ fn delays(reader: &Reader<'_>) -> Result<(Picos, Picos), ScenarioError> {
     }
 }
 
-fn capacity(reader: &Reader<'_>) -> Result<Option<CapacitySource>, ScenarioError> {
+pub(crate) fn capacity(reader: &Reader<'_>) -> Result<Option<CapacitySource>, ScenarioError> {
     let once = reader.flag("once")?;
     if reader.has("trace") {
         let source = TraceSource::read(reader, "trace")?;
@@ -253,6 +242,26 @@ fn reorder(reader: &Reader<'_>) -> Result<Option<Reorder>, ScenarioError> {
 }
 
 impl Direction {
+    /// The direction with this delay and capacity of which `reader`'s table says the rest.
+    pub fn read(
+        reader: &Reader<'_>,
+        delay_ps: Picos,
+        capacity: CapacitySource,
+    ) -> Result<Self, ScenarioError> {
+        let queue = queue::read(reader)?;
+        Ok(Self {
+            delay_ps,
+            buffer: buffer(reader, "buffer", &capacity, &queue)?,
+            queue,
+            loss: loss(reader)?,
+            jitter: jitter(reader, "jitter")?,
+            reorder: reorder(reader)?,
+            buffer_at: reader.locus("buffer"),
+            trace_at: reader.locus("trace"),
+            capacity,
+        })
+    }
+
     /// A pure delay.
     pub fn wire(delay_ps: Picos, at: &Locus) -> Self {
         Self {

@@ -28,6 +28,7 @@
 //! ```
 
 mod controller;
+mod emulated;
 mod error;
 mod flow;
 mod keys;
@@ -52,6 +53,7 @@ use rand_core::RngCore;
 use rand_pcg::Pcg64;
 
 pub use controller::ControllerChoice;
+pub use emulated::{EmulatedDirection, emulated_link};
 pub use error::ScenarioError;
 pub use flow::{Flow, Path};
 pub use schema::{reference, schema};

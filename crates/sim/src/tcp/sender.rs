@@ -35,10 +35,10 @@ enum State {
 #[derive(Clone, Copy)]
 enum RetransmissionTimer {
     Off,
-    /// The opening is repeated then.
-    Opening(Picos),
-    /// Runs since then, for the timeout of RFC 6298.
-    Since(Picos),
+    /// The opening is repeated at [`TcpSender::timer_time`].
+    Opening,
+    /// Runs since [`TcpSender::timer_time`], for the timeout of RFC 6298.
+    Running,
 }
 
 /// A stretch of repair: from the first loss until all that was sent before it is acknowledged.
@@ -68,40 +68,45 @@ struct Suspicion {
     resent: bool,
 }
 
+impl Suspicion {
+    fn of(started_ns: u64) -> Self {
+        Self { started_ns, unconfirmed: 0, resent: false }
+    }
+}
+
 /// What an ACK seldom touches is at the end, or in a box; see [`Host`].
 #[repr(C)]
 pub(crate) struct TcpSender {
     pub(crate) host: Host,
     board: Scoreboard,
     transfer: Transfer,
-    timer: RetransmissionTimer,
-    /// No timeout is shorter.
-    least_timeout_ps: Picos,
+    /// What it says depends on `timer`.
+    timer_time: Picos,
     /// ACKs of segments below this come from a full window.
     limited_until: u64,
     recovery: Option<Box<Recovery>>,
     /// How often the timer has expired since the last progress.
     expiries: u32,
+    timer: RetransmissionTimer,
     waits_for_pacer: bool,
     /// See [`TcpOptions`].
     handshake: bool,
     prr: bool,
     state: State,
-    suspicion: Option<Suspicion>,
+    suspicion: Option<Box<Suspicion>>,
 }
 
 impl TcpSender {
     pub(crate) fn new(host: Host, options: TcpOptions, transfer: Transfer) -> Self {
-        let least_timeout_ps = host.rtt.min_rto_ns().saturating_mul(PS_PER_NS);
         Self {
             host,
             board: Scoreboard::new(),
             transfer,
-            timer: RetransmissionTimer::Off,
-            least_timeout_ps,
+            timer_time: 0,
             limited_until: 0,
             recovery: None,
             expiries: 0,
+            timer: RetransmissionTimer::Off,
             waits_for_pacer: false,
             handshake: options.handshake,
             prr: options.prr,
@@ -120,7 +125,7 @@ impl TcpSender {
             Some(Recovery { timeout: false, prr, .. }) if self.prr && !self.host.is_paced() => {
                 self.host.bytes_of(self.board.in_flight() + prr.send_count)
             }
-            _ => self.host.control.cwnd_bytes,
+            _ => self.host.asked.cwnd_bytes,
         }
     }
 
@@ -188,8 +193,9 @@ impl TcpSender {
         self.host.on_ack(&mut sample, self.board.in_flight(), nothing_left);
         self.update_prr(u64::from(delivered.packets), delivered.cumulative && lost.packets == 0);
         self.expiries = 0;
+        self.timer_time = now;
         self.timer =
-            if nothing_left { RetransmissionTimer::Off } else { RetransmissionTimer::Since(now) };
+            if nothing_left { RetransmissionTimer::Off } else { RetransmissionTimer::Running };
     }
 
     fn on_syn_ack(&mut self, now: Picos, meter: &mut RttMeter) {
@@ -212,7 +218,7 @@ impl TcpSender {
             let until = self.board.next();
             self.recovery = Some(Box::new(Recovery { until, timeout: false, prr }));
             let started_ns = self.host.clock_ns(now);
-            self.suspicion = Some(Suspicion { started_ns, unconfirmed: 0, resent: false });
+            self.suspicion = Some(Box::new(Suspicion::of(started_ns)));
         }
         self.host.on_loss(
             now,
@@ -273,20 +279,24 @@ impl TcpSender {
         let until = self.board.next();
         self.recovery = Some(Box::new(Recovery { until, timeout: true, prr: Prr::default() }));
         let started_ns = self.host.clock_ns(now);
-        self.suspicion = Some(Suspicion { started_ns, unconfirmed: 0, resent: false });
+        self.suspicion = Some(Box::new(Suspicion::of(started_ns)));
         self.host.on_rto(now, lost.packets, prior_in_flight, self.expiries);
-        self.timer = RetransmissionTimer::Since(now);
+        (self.timer, self.timer_time) = (RetransmissionTimer::Running, now);
     }
 
     /// When the retransmission timer expires.
     fn expires_at(&self) -> Picos {
         match self.timer {
             RetransmissionTimer::Off => NEVER,
-            RetransmissionTimer::Opening(at) => at,
-            RetransmissionTimer::Since(start) => {
-                start.saturating_add(self.host.rtt.rto_ns().saturating_mul(PS_PER_NS))
-            }
+            RetransmissionTimer::Opening => self.timer_time,
+            RetransmissionTimer::Running => self.timeout_after(self.host.rtt.rto_ns()),
         }
+    }
+
+    /// When the running timer expires if the timeout is `timeout_ns`.
+    #[inline]
+    fn timeout_after(&self, timeout_ns: u64) -> Picos {
+        self.timer_time.saturating_add(timeout_ns.saturating_mul(PS_PER_NS))
     }
 
     /// The next packet to send now, if the window and the pacer allow one.
@@ -326,7 +336,7 @@ impl TcpSender {
         };
         self.state = State::Opening { sent_ns: self.host.clock_ns(now), attempts, expired: false };
         let timeout = (SYN_TIMEOUT_PS << (attempts - 1).min(6)).min(MAX_SYN_TIMEOUT_PS);
-        self.timer = RetransmissionTimer::Opening(now + timeout);
+        (self.timer, self.timer_time) = (RetransmissionTimer::Opening, now + timeout);
         Some(self.transfer.opening(now))
     }
 
@@ -367,7 +377,7 @@ impl TcpSender {
             suspicion.resent = true;
         }
         if let RetransmissionTimer::Off = self.timer {
-            self.timer = RetransmissionTimer::Since(now);
+            (self.timer, self.timer_time) = (RetransmissionTimer::Running, now);
         }
         packet.as_copy(copies).of_path(self.host.rtt.srtt_ns())
     }
@@ -382,8 +392,8 @@ impl TcpSender {
     pub(crate) fn earliest_deadline(&self) -> Picos {
         let expires = match self.timer {
             RetransmissionTimer::Off => NEVER,
-            RetransmissionTimer::Opening(at) => at,
-            RetransmissionTimer::Since(start) => start.saturating_add(self.least_timeout_ps),
+            RetransmissionTimer::Opening => self.timer_time,
+            RetransmissionTimer::Running => self.timeout_after(self.host.rtt.min_rto_ns()),
         };
         expires.min(self.other_deadline())
     }

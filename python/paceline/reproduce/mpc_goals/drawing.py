@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from paceline.reproduce.entry import Runs, Scale
-from paceline.reproduce.mpc2020 import BUFFERS_BDP
+from paceline.reproduce.mpc import BUFFERS_BDP
 from paceline.reproduce.mpc_goals import measures
 from paceline.reproduce.mpc_goals.cells import RTT_MS, flows_name, runs_of
 from paceline.reproduce.mpc_goals.own import RATE_BPS, Own

@@ -7,7 +7,8 @@ from typing import Any
 
 from paceline.controller import ParamSpec, controllers
 from paceline.reproduce.entry import Goal, Scale
-from paceline.reproduce.mpc2020 import BUFFERS_BDP, TABLE_5
+from paceline.reproduce.mpc import BUFFERS_BDP
+from paceline.reproduce.mpc2020 import TABLE_5
 from paceline.reproduce.mpc_goals import measures as read
 from paceline.reproduce.mpc_goals.cells import (
     RTT_MS,

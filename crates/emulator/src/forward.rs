@@ -1,0 +1,318 @@
+//! Carries packets from one device to the other through a [`Passage`].
+//!
+//! [`Forwarder`] is told the time and touches nothing but its two devices; [`carry`] is the loop around it that reads the
+//! clock and sleeps.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::prctl;
+use nix::sys::time::TimeSpec;
+use paceline_net::{LinkSpec, PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
+
+use crate::Error;
+use crate::arena::{Arena, Place};
+use crate::counts::Counts;
+use crate::packet::{FRAME_HEADER_BYTES, MAX_FRAME_BYTES, Outgoing, Segments, tag};
+use crate::passage::{Arrived, Passage};
+use crate::tun::Device;
+
+/// One direction of an emulated link.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Direction {
+    /// The link.
+    pub spec: LinkSpec,
+    /// Bytes that the link carries for each packet besides its IP bytes. The link of the mahimahi emulator has 4.
+    pub overhead_bytes: u32,
+}
+
+/// Frames read in a row before those that are due are written.
+const BATCH: usize = 64;
+
+/// A packet on its way: one of those that a frame stands for.
+#[derive(Clone, Copy)]
+struct Piece {
+    frame: Place,
+    segments: Segments,
+    index: u16,
+}
+
+/// Packets of one frame that follow each other and leave together.
+struct Run {
+    first: Piece,
+    count: u16,
+    marked: bool,
+}
+
+impl Run {
+    fn goes_on_with(&self, next: &Arrived<Piece>) -> bool {
+        let piece = next.item;
+        piece.frame == self.first.frame
+            && piece.index == self.first.index + self.count
+            && next.marked == self.marked
+    }
+}
+
+/// Carries packets from `source` to `sink`.
+pub struct Forwarder<S, D> {
+    source: S,
+    sink: D,
+    passage: Passage<Piece>,
+    overhead_bytes: u32,
+    arena: Arena,
+    counts: Counts,
+}
+
+impl<S: Device, D: Device> Forwarder<S, D> {
+    /// `seed` and `stream` pick the random streams of the link.
+    pub fn new(source: S, sink: D, direction: Direction, seed: u64, stream: u64) -> Self {
+        Self {
+            source,
+            sink,
+            passage: Passage::new(direction.spec, seed, stream),
+            overhead_bytes: direction.overhead_bytes,
+            arena: Arena::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Reads what has come, until there is no more or something is due. Whether there may be more.
+    ///
+    /// # Errors
+    /// A source from which nothing will ever come again.
+    pub fn take_in(&mut self, clock: &impl Fn() -> Picos) -> io::Result<bool> {
+        for _ in 0..BATCH {
+            let len = match self.source.read(self.arena.room(MAX_FRAME_BYTES)) {
+                Ok(len) => len,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let now = clock();
+            self.enter(now, len);
+            if self.due().is_some_and(|due| due <= now) {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// A frame of `len` bytes has been read.
+    fn enter(&mut self, now: Picos, len: usize) {
+        if len <= FRAME_HEADER_BYTES {
+            return;
+        }
+        let segments = Segments::of(&self.arena.room(len)[..len]);
+        let frame = self.arena.keep(len, u32::from(segments.count));
+        let mut tag = tag(&self.arena.bytes(frame)[FRAME_HEADER_BYTES..], 0);
+        for index in 0..segments.count {
+            tag.bytes = segments.packet_bytes(index) + self.overhead_bytes;
+            self.counts.on_entered(tag.bytes);
+            self.passage.enter(now, tag, Piece { frame, segments, index });
+        }
+        self.discard_dropped();
+    }
+
+    /// Writes what is due now.
+    pub fn give_out(&mut self, clock: &impl Fn() -> Picos) {
+        let until = clock();
+        let mut now = until;
+        let mut run: Option<Run> = None;
+        while let Some(packet) = self.passage.leave(until) {
+            let piece = packet.item;
+            match &mut run {
+                Some(run) if run.goes_on_with(&packet) => run.count += 1,
+                _ => {
+                    let next = Run { first: piece, count: 1, marked: packet.marked };
+                    if let Some(done) = run.replace(next) {
+                        self.write(&done);
+                        // For the count only: what has become due meanwhile waits until the source has been looked at.
+                        now = clock();
+                    }
+                }
+            }
+            let bytes = piece.segments.packet_bytes(piece.index) + self.overhead_bytes;
+            self.counts.on_left(bytes, now - packet.time);
+        }
+        if let Some(done) = run {
+            self.write(&done);
+        }
+        self.discard_dropped();
+    }
+
+    fn write(&mut self, run: &Run) {
+        let Run { first, count, marked } = *run;
+        let frame = self.arena.bytes_mut(first.frame);
+        let out = Outgoing::new(frame, first.segments, first.index, count, marked);
+        let [head, payload] = out.parts(frame);
+        let parts = [IoSlice::new(head), IoSlice::new(payload)];
+        let parts = if head.is_empty() { &parts[1..] } else { &parts[..] };
+        // A device that is down, or a packet that the kernel finds malformed.
+        if self.sink.write(parts).is_err() {
+            self.counts.unwritable_packets += u64::from(count);
+        }
+        for _ in 0..count {
+            self.arena.give_back(first.frame);
+        }
+    }
+
+    fn discard_dropped(&mut self) {
+        while let Some((piece, reason)) = self.passage.take_dropped() {
+            self.counts.on_dropped(reason);
+            self.arena.give_back(piece.frame);
+        }
+    }
+
+    /// When [`Self::give_out`] has something to do; `None` for never, unless something comes.
+    pub fn due(&self) -> Option<Picos> {
+        self.passage.due()
+    }
+}
+
+/// Tells the loops to end.
+pub struct Stop {
+    wanted: AtomicBool,
+    wake: EventFd,
+}
+
+impl Stop {
+    /// Nothing is to end yet.
+    pub fn new() -> Result<Self, Error> {
+        let wake = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
+        let wake = wake.map_err(|error| Error::system("make an eventfd", error))?;
+        Ok(Self { wanted: AtomicBool::new(false), wake })
+    }
+
+    /// Ends every loop soon.
+    pub fn now(&self) {
+        self.wanted.store(true, Ordering::Release);
+        // It fails only when the count is full, and then it wakes as well.
+        let _ = self.wake.write(1);
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+}
+
+impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
+/// How long packets that are under way at the end may still arrive, so that who is outside hears of the end.
+const LINGER: Picos = PS_PER_S;
+
+/// Carries packets until `stop`, and then what is under way, for a while; time 0 of the link is `start`.
+pub fn carry<S: Device + AsFd, D: Device>(
+    mut forwarder: Forwarder<S, D>,
+    start: Instant,
+    stop: &Stop,
+) -> Counts {
+    // The kernel may otherwise wake this thread 50 us late, to spare others a wake-up.
+    let _ = prctl::set_timerslack(1);
+    let clock = || start.elapsed().as_nanos() as Picos * PS_PER_NS;
+    let mut alarm = Alarm::default();
+    let mut end = None;
+    loop {
+        if end.is_none() && stop.is_wanted() {
+            end = Some(clock() + LINGER);
+        }
+        if end.is_some_and(|end| end <= clock()) {
+            break;
+        }
+        match forwarder.take_in(&clock) {
+            Ok(true) => forwarder.give_out(&clock),
+            Ok(false) => {
+                forwarder.give_out(&clock);
+                let now = clock();
+                let due = forwarder.due();
+                if end.is_some() && due.is_none() {
+                    break;
+                }
+                let due = due.into_iter().chain(end).min();
+                let sleep = alarm.sleep(now, due);
+                // Once it has come, the wish to stop wakes nobody any more.
+                let stop = end.is_none().then_some(stop);
+                if wait(&forwarder.source, stop, sleep) == Ok(0)
+                    && let Some(sleep) = sleep
+                {
+                    alarm.woke(now + sleep, clock());
+                }
+            }
+            // The device is gone: whoever is inside may remove it.
+            Err(_) => break,
+        }
+    }
+    forwarder.counts
+}
+
+/// Says when to wake up. A sleeping thread wakes late, by tens of microseconds where the processor sleeps too; so it sets its
+/// alarm early by what it has learnt, and stays awake for the rest. That costs processor time, of which it has a budget.
+#[derive(Debug, Default)]
+struct Alarm {
+    /// How much too early the alarm is set.
+    early: Picos,
+    /// Time that may be spent awake.
+    budget: Picos,
+    is_awake: bool,
+    /// When it was last asked.
+    asked: Picos,
+}
+
+impl Alarm {
+    /// The most that the alarm is early: later wake-ups are the work of other programs, and no rule.
+    const MOST_EARLY: Picos = 200 * PS_PER_US;
+    /// One part in so many of the time may be spent waiting awake, …
+    const SHARE: Picos = 10;
+    /// … and this much in a row.
+    const MOST_BUDGET: Picos = 2 * PS_PER_MS;
+
+    /// How long to sleep at `now` when something is due at `due`; zero: stay awake and look again. `None` for ever.
+    fn sleep(&mut self, now: Picos, due: Option<Picos>) -> Option<Picos> {
+        let passed = now - self.asked;
+        let spent = if self.is_awake { passed } else { 0 };
+        self.budget = (self.budget + passed / Self::SHARE).saturating_sub(spent);
+        self.budget = self.budget.min(Self::MOST_BUDGET);
+        self.asked = now;
+        let left = due.map(|due| due.saturating_sub(now));
+        self.is_awake = self.budget > 0 && left.is_some_and(|left| left <= self.early);
+        let early = if self.budget > 0 { self.early } else { 0 };
+        left.map(|left| left.saturating_sub(early))
+    }
+
+    /// It was to wake at `wanted` and woke at `now`.
+    fn woke(&mut self, wanted: Picos, now: Picos) {
+        let late = now.saturating_sub(wanted).min(Self::MOST_EARLY);
+        // Quickly up, slowly down: rather awake too long than late.
+        if late > self.early {
+            self.early += (late - self.early) / 4;
+        } else {
+            self.early -= (self.early - late) / 64;
+        }
+    }
+}
+
+/// Sleeps until something can be read, `stop`, or the time is over, and then returns 0.
+fn wait(source: &impl AsFd, stop: Option<&Stop>, time: Option<Picos>) -> nix::Result<i32> {
+    if time == Some(0) {
+        return Ok(1);
+    }
+    let timeout = time.map(|ps| {
+        let ns = ps.div_ceil(PS_PER_NS) as i64;
+        TimeSpec::new(ns / 1_000_000_000, ns % 1_000_000_000)
+    });
+    let readable = |file| PollFd::new(file, PollFlags::POLLIN);
+    let stop = stop.map_or(source.as_fd(), |stop| stop.as_fd());
+    // On an error the loop looks again.
+    ppoll(&mut [readable(source.as_fd()), readable(stop)], timeout, None)
+}
+
+#[cfg(test)]
+#[path = "forward_tests.rs"]
+mod tests;

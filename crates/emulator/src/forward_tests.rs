@@ -1,0 +1,190 @@
+//! The forwarder between devices of paper, at times that the test makes up.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use paceline_net::{Buffer, Capacity, LossModel, PS_PER_MS, QueueSpec};
+use proptest::prelude::*;
+
+use super::*;
+use crate::packet::tests::tcp_frame;
+
+#[derive(Clone, Default)]
+struct Paper(Rc<RefCell<VecDeque<Vec<u8>>>>);
+
+impl Device for Paper {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let frame = self.0.borrow_mut().pop_front().ok_or(ErrorKind::WouldBlock)?;
+        room[..frame.len()].copy_from_slice(&frame);
+        Ok(frame.len())
+    }
+
+    fn write(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let frame: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        let len = frame.len();
+        self.0.borrow_mut().push_back(frame);
+        Ok(len)
+    }
+}
+
+fn forwarder(spec: LinkSpec) -> (Paper, Paper, Forwarder<Paper, Paper>) {
+    let (source, sink) = (Paper::default(), Paper::default());
+    let direction = Direction { spec, overhead_bytes: 0 };
+    (source.clone(), sink.clone(), Forwarder::new(source, sink, direction, 1, 0))
+}
+
+/// Sizes of the packets written since the last call; of those that leave as one, of all together.
+fn sizes(sink: &Paper) -> Vec<usize> {
+    sink.0.borrow_mut().drain(..).map(|frame| frame.len() - FRAME_HEADER_BYTES).collect()
+}
+
+#[test]
+fn a_large_frame_leaves_packet_by_packet_at_the_rate_of_the_link() {
+    // Ten packets of 1500 bytes, 1 ms each.
+    let spec = LinkSpec { capacity: Capacity::Constant(12e6), ..LinkSpec::default() };
+    let (source, sink, mut forwarder) = forwarder(spec);
+    source.0.borrow_mut().push_back(tcp_frame(false, 10 * 1460, 1460, 0x10, 0));
+    assert!(!forwarder.take_in(&|| 0).unwrap());
+    for ms in 1..=3 {
+        assert_eq!(forwarder.due(), Some(ms * PS_PER_MS));
+        forwarder.give_out(&|| ms * PS_PER_MS - 1);
+        assert_eq!(sizes(&sink), [0; 0], "not before its time");
+        forwarder.give_out(&|| ms * PS_PER_MS);
+        assert_eq!(sizes(&sink), [1500]);
+    }
+    // A driver that slept finds six of them due, and writes them as one.
+    forwarder.give_out(&|| 9 * PS_PER_MS + 7);
+    assert_eq!(sizes(&sink), [40 + 6 * 1460]);
+    forwarder.give_out(&|| 10 * PS_PER_MS);
+    assert_eq!(sizes(&sink), [1500]);
+    assert_eq!(forwarder.due(), None);
+    let counts = &forwarder.counts;
+    assert_eq!((counts.entered_packets, counts.left_packets), (10, 10));
+    assert_eq!((counts.entered_bytes, counts.left_bytes), (15_000, 15_000));
+    // Six packets up to 5 ms late, the rest in time.
+    assert!(counts.lateness.max_us().unwrap() >= 5000.0);
+}
+
+#[test]
+fn an_undivided_frame_is_handed_on_as_it_came() {
+    let (source, sink, mut forwarder) = forwarder(LinkSpec::default());
+    let frames =
+        [tcp_frame(true, 5000, 1400, 0x18, 1), tcp_frame(false, 100, 0, 2, 0), vec![9; 60]];
+    source.0.borrow_mut().extend(frames.clone());
+    let now = Cell::new(0);
+    let clock = || {
+        now.set(now.get() + 1);
+        now.get()
+    };
+    while forwarder.take_in(&clock).unwrap() {}
+    forwarder.give_out(&|| PS_PER_MS);
+    assert_eq!(sink.0.borrow().iter().cloned().collect::<Vec<_>>(), frames);
+}
+
+#[test]
+fn a_device_that_refuses_packets_is_counted() {
+    struct Down;
+    impl Device for Down {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::from_raw_os_error(libc::EBADFD))
+        }
+        fn write(&mut self, _: &[IoSlice<'_>]) -> io::Result<usize> {
+            Err(io::Error::from_raw_os_error(libc::EIO))
+        }
+    }
+    let source = Paper::default();
+    source.0.borrow_mut().push_back(tcp_frame(false, 3000, 1000, 0, 0));
+    let mut forwarder = Forwarder::new(source, Down, Direction::default(), 1, 0);
+    assert!(!forwarder.take_in(&|| 5).unwrap());
+    forwarder.give_out(&|| PS_PER_MS);
+    assert_eq!(forwarder.counts.unwritable_packets, 3);
+    let mut gone = Forwarder::new(Down, Paper::default(), Direction::default(), 1, 0);
+    assert!(gone.take_in(&|| 0).is_err(), "nothing will ever come again");
+}
+
+#[test]
+fn an_alarm_learns_how_late_it_is_and_stays_within_its_budget() {
+    let mut alarm = Alarm::default();
+    let (mut now, mut awake, mut late) = (0, 0, 0);
+    // Something is due every millisecond; sleeping takes 80 us longer than wanted, looking again 1 us.
+    for ms in 1..=2000 {
+        let due = ms * PS_PER_MS;
+        while now < due {
+            let sleep = alarm.sleep(now, Some(due)).unwrap();
+            if sleep == 0 {
+                now += PS_PER_US;
+                awake += PS_PER_US;
+            } else {
+                let wanted = now + sleep;
+                now = wanted + 80 * PS_PER_US;
+                alarm.woke(wanted, now);
+            }
+        }
+        late = now - due;
+    }
+    assert!(late <= 2 * PS_PER_US, "{late}");
+    assert!(awake < now / 20, "{awake}");
+    // Time without anything to do is not time spent awake.
+    assert_eq!(alarm.sleep(now, Some(now + 1)), Some(0));
+    assert_eq!(alarm.sleep(now + PS_PER_US, None), None);
+    now += 100 * PS_PER_MS;
+    assert_eq!(alarm.sleep(now, Some(now + 1)), Some(0));
+    // Due every 50 us: it would be awake all the time, and may a tenth of it.
+    let (begin, before) = (now, awake);
+    while now < begin + 100 * PS_PER_MS {
+        let due = (now + 1).next_multiple_of(50 * PS_PER_US);
+        let sleep = alarm.sleep(now, Some(due)).unwrap();
+        let wanted = now + sleep;
+        now += if sleep == 0 { PS_PER_US } else { sleep + 80 * PS_PER_US };
+        if sleep == 0 {
+            awake += PS_PER_US;
+        } else {
+            alarm.woke(wanted, now);
+        }
+    }
+    let share = (awake - before) as f64 / (now - begin) as f64;
+    assert!((0.08..0.15).contains(&share), "{share}");
+}
+
+proptest! {
+    /// Whatever enters leaves or is dropped, once, with all its bytes, whenever the driver looks.
+    #[test]
+    fn nothing_is_lost_or_made_up(
+        frames in prop::collection::vec((0usize..20_000, 0u16..1500, any::<bool>(), 0u64..3), 1..60),
+        codel in any::<bool>(),
+        packets in 1u64..100,
+        tick in 1u64..5,
+    ) {
+        let spec = LinkSpec {
+            capacity: Capacity::Constant(100e6),
+            delay_ps: PS_PER_MS,
+            queue: if codel { QueueSpec::Codel(Default::default()) } else { QueueSpec::DropTail },
+            buffer: Buffer { packets: Some(packets), ..Buffer::default() },
+            loss: Some(LossModel::Bernoulli(0.05)),
+            ..LinkSpec::default()
+        };
+        let (source, sink, mut forwarder) = forwarder(spec);
+        let now = Cell::new(0);
+        for (payload, segment, v6, gap) in frames {
+            now.set(now.get() + gap * PS_PER_MS);
+            source.0.borrow_mut().push_back(tcp_frame(v6, payload, segment, 0x18, 2));
+            while forwarder.take_in(&|| now.get()).unwrap() {
+                forwarder.give_out(&|| now.get());
+            }
+        }
+        while let Some(due) = forwarder.due() {
+            now.set(due.next_multiple_of(tick * PS_PER_MS).max(now.get()));
+            forwarder.give_out(&|| now.get());
+        }
+        let counts = forwarder.counts.clone();
+        prop_assert_eq!(counts.left_packets + counts.dropped_packets(), counts.entered_packets);
+        let (mut packets, mut bytes) = (0, 0);
+        for frame in sink.0.borrow().iter() {
+            let segments = Segments::of(frame);
+            packets += u64::from(segments.count);
+            bytes += (0..segments.count).map(|k| u64::from(segments.packet_bytes(k))).sum::<u64>();
+        }
+        prop_assert_eq!((packets, bytes), (counts.left_packets, counts.left_bytes));
+    }
+}

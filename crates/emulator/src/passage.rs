@@ -1,0 +1,281 @@
+//! One direction of a link: the model, and what is under way behind it.
+//!
+//! In: packets and the time. Out: packets whose time has come, and packets dropped. Reads no clock and no device, so a test
+//! can hand it any time, and it does at those times what the simulator would.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use paceline_net::queue::{Ecn, Tag};
+use paceline_net::{DropReason, Link, LinkSpec, Picos, QueueSpec, ServedLink, Verdict};
+
+/// A direction of a link in operation. `T` is what it carries.
+pub struct Passage<T> {
+    model: Model<T>,
+    under_way: UnderWay<T>,
+    dropped: VecDeque<(T, DropReason)>,
+}
+
+/// Drop-tail is a formula; any other queue is asked when its transmitter is free.
+enum Model<T> {
+    Formula(Link),
+    Served(ServedLink<T>),
+}
+
+/// A packet that has reached the far end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrived<T> {
+    /// The packet.
+    pub item: T,
+    /// When it reached the far end by the model, ps.
+    pub time: Picos,
+    /// Whether it says "congestion experienced" now.
+    pub marked: bool,
+}
+
+impl<T: Send + 'static> Passage<T> {
+    /// A direction that has carried nothing. `seed` and `stream` pick its random streams, as for [`Link`].
+    pub fn new(spec: LinkSpec, seed: u64, stream: u64) -> Self {
+        let under_way = UnderWay::new(spec.keeps_order());
+        let model = match spec.queue {
+            QueueSpec::DropTail => Model::Formula(Link::new(spec, seed, stream)),
+            _ => Model::Served(ServedLink::new(spec, seed, stream)),
+        };
+        Self { model, under_way, dropped: VecDeque::new() }
+    }
+
+    /// A packet enters at `now`. Times must not decrease from call to call, of whichever method.
+    pub fn enter(&mut self, now: Picos, tag: Tag, item: T) {
+        match &mut self.model {
+            Model::Formula(link) => match link.enqueue(now, tag.bytes) {
+                Verdict::Pass { arrives, .. } => {
+                    let marked = tag.ecn == Ecn::Marked;
+                    self.under_way.push(Arrived { item, time: arrives, marked });
+                }
+                Verdict::Drop(reason) => self.dropped.push_back((item, reason)),
+            },
+            Model::Served(link) => {
+                self.under_way.serve(link, now);
+                link.arrive(now, tag, item);
+                self.under_way.serve(link, now);
+                self.collect_dropped();
+            }
+        }
+    }
+
+    /// A packet that has arrived by `now`; in the order in which they arrive.
+    pub fn leave(&mut self, now: Picos) -> Option<Arrived<T>> {
+        if let Model::Served(link) = &mut self.model
+            && link.due() <= now
+        {
+            self.under_way.serve(link, now);
+            self.collect_dropped();
+        }
+        self.under_way.pop(now)
+    }
+
+    /// A packet dropped since the last call, and why.
+    pub fn take_dropped(&mut self) -> Option<(T, DropReason)> {
+        self.dropped.pop_front()
+    }
+
+    /// When [`Self::leave`] has something to do, unless something enters before; `None` for never.
+    pub fn due(&self) -> Option<Picos> {
+        let served = match &self.model {
+            Model::Served(link) if link.due() != ServedLink::<T>::NEVER => Some(link.due()),
+            _ => None,
+        };
+        served.into_iter().chain(self.under_way.next()).min()
+    }
+
+    fn collect_dropped(&mut self) {
+        let Model::Served(link) = &mut self.model else { return };
+        let at = self.dropped.len();
+        while let Some((packet, reason)) = link.take_dropped() {
+            // It gives the latest first.
+            self.dropped.insert(at, (packet.item, reason));
+        }
+    }
+}
+
+/// Packets between the transmitter and the far end.
+enum UnderWay<T> {
+    /// They arrive in the order in which they left.
+    InOrder(VecDeque<Arrived<T>>),
+    /// Jitter or reordering lets them overtake each other. The number tells packets of one moment apart.
+    AnyOrder { heap: BinaryHeap<Reverse<Numbered<T>>>, next: u64 },
+}
+
+struct Numbered<T> {
+    number: u64,
+    packet: Arrived<T>,
+}
+
+impl<T> Numbered<T> {
+    fn key(&self) -> (Picos, u64) {
+        (self.packet.time, self.number)
+    }
+}
+
+impl<T> PartialEq for Numbered<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<T> Eq for Numbered<T> {}
+
+impl<T> PartialOrd for Numbered<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Numbered<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl<T: Send + 'static> UnderWay<T> {
+    fn new(in_order: bool) -> Self {
+        match in_order {
+            true => Self::InOrder(VecDeque::new()),
+            false => Self::AnyOrder { heap: BinaryHeap::new(), next: 0 },
+        }
+    }
+
+    fn push(&mut self, packet: Arrived<T>) {
+        match self {
+            Self::InOrder(queue) => queue.push_back(packet),
+            Self::AnyOrder { heap, next } => {
+                heap.push(Reverse(Numbered { number: *next, packet }));
+                *next += 1;
+            }
+        }
+    }
+
+    fn serve(&mut self, link: &mut ServedLink<T>, until: Picos) {
+        while let Some(sent) = link.serve(until) {
+            let marked = sent.packet.tag.ecn == Ecn::Marked;
+            self.push(Arrived { item: sent.packet.item, time: sent.arrives, marked });
+        }
+    }
+
+    fn next(&self) -> Option<Picos> {
+        match self {
+            Self::InOrder(queue) => queue.front().map(|packet| packet.time),
+            Self::AnyOrder { heap, .. } => heap.peek().map(|Reverse(first)| first.packet.time),
+        }
+    }
+
+    fn pop(&mut self, now: Picos) -> Option<Arrived<T>> {
+        if self.next()? > now {
+            return None;
+        }
+        match self {
+            Self::InOrder(queue) => queue.pop_front(),
+            Self::AnyOrder { heap, .. } => heap.pop().map(|Reverse(first)| first.packet),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_net::queue::CodelSpec;
+    use paceline_net::{Buffer, Capacity, Jitter, LossModel, PS_PER_MS, PS_PER_US, Reorder};
+    use proptest::prelude::*;
+
+    /// Carries packets that enter at `arrivals` (ps, bytes); the driver wakes only at times that are multiples of `tick`.
+    fn carry(
+        spec: LinkSpec,
+        arrivals: &[(Picos, u32)],
+        tick: Picos,
+    ) -> Vec<Result<Picos, DropReason>> {
+        let mut passage = Passage::new(spec, 3, 4);
+        let mut fates = vec![None; arrivals.len()];
+        let mut wake = |passage: &mut Passage<usize>, now| {
+            let mut latest = 0;
+            while let Some(arrived) = passage.leave(now) {
+                assert!(arrived.time <= now && arrived.time >= latest, "in order, never early");
+                latest = arrived.time;
+                assert!(fates[arrived.item].replace(Ok(arrived.time)).is_none());
+            }
+            while let Some((item, reason)) = passage.take_dropped() {
+                assert!(fates[item].replace(Err(reason)).is_none());
+            }
+        };
+        for (item, &(now, bytes)) in arrivals.iter().enumerate() {
+            while let Some(due) = passage.due()
+                && due.next_multiple_of(tick) <= now
+            {
+                wake(&mut passage, due.next_multiple_of(tick));
+            }
+            passage.enter(now, Tag { bytes, ..Tag::default() }, item);
+        }
+        while let Some(due) = passage.due() {
+            wake(&mut passage, due.next_multiple_of(tick));
+        }
+        wake(&mut passage, Picos::MAX);
+        fates.into_iter().map(|fate| fate.expect("delivered or dropped")).collect()
+    }
+
+    #[test]
+    fn a_rate_and_a_delay() {
+        // 12 Mbit/s: 1500 bytes in 1 ms. One in service, one waits, the third finds no room.
+        let spec = LinkSpec {
+            capacity: Capacity::Constant(12e6),
+            delay_ps: 20 * PS_PER_MS,
+            buffer: Buffer { packets: Some(1), ..Buffer::default() },
+            ..LinkSpec::default()
+        };
+        let fates = carry(spec, &[(0, 1500); 3], 1);
+        let full = Err(DropReason::Buffer);
+        assert_eq!(fates, [Ok(21 * PS_PER_MS), Ok(22 * PS_PER_MS), full]);
+    }
+
+    fn any_spec() -> impl Strategy<Value = LinkSpec> {
+        let queue = prop_oneof![
+            Just(QueueSpec::DropTail),
+            Just(QueueSpec::DropHead),
+            Just(QueueSpec::Codel(CodelSpec::default())),
+            Just(QueueSpec::FqCodel(Default::default())),
+        ];
+        let jitter = prop::option::of(any::<bool>().prop_map(|reorder| Jitter {
+            mean_ps: PS_PER_MS,
+            max_ps: 5 * PS_PER_MS,
+            reorder,
+        }));
+        let reorder = prop::option::of(Just(Reorder { probability: 0.2, extra_ps: PS_PER_MS }));
+        (queue, jitter, reorder, any::<bool>(), 1u64..20).prop_map(
+            |(queue, jitter, reorder, loss, packets)| LinkSpec {
+                capacity: Capacity::Constant(12e6),
+                delay_ps: 3 * PS_PER_MS,
+                queue,
+                buffer: Buffer { packets: Some(packets), ..Buffer::default() },
+                loss: loss.then_some(LossModel::Bernoulli(0.1)),
+                jitter,
+                reorder,
+            },
+        )
+    }
+
+    proptest! {
+        /// However late the driver wakes, every packet has the fate that the model gives it: the same times, the same drops.
+        #[test]
+        fn a_late_driver_changes_nothing(
+            spec in any_spec(),
+            gaps in prop::collection::vec((0u64..1500, 40u32..1500), 1..150),
+            tick_us in 1u64..3000,
+        ) {
+            let mut now = 0;
+            let arrivals: Vec<_> = gaps.into_iter().map(|(gap_us, bytes)| {
+                now += gap_us * PS_PER_US;
+                (now, bytes)
+            }).collect();
+            let exact = carry(spec.clone(), &arrivals, 1);
+            prop_assert_eq!(exact, carry(spec, &arrivals, tick_us * PS_PER_US));
+        }
+    }
+}

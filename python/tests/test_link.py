@@ -1,0 +1,110 @@
+"""``paceline link``: options, exit status, signals, and a real link where this machine allows one."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from handmade import Command
+
+
+def _missing() -> str | None:
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "emulated links need root"
+    try:
+        os.close(os.open("/dev/net/tun", os.O_RDWR))
+    except OSError as error:
+        return f"/dev/net/tun: {error.strerror}"
+    return None
+
+
+real = pytest.mark.skipif(_missing() is not None, reason=str(_missing()))
+
+ECHO = """
+import os, socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(20)
+s.connect((os.environ["PACELINE_BASE"], int(sys.argv[1])))
+times = []
+for _ in range(10):
+    begin = time.monotonic()
+    s.send(b"x" * 1000)
+    s.recv(2000)
+    times.append(time.monotonic() - begin)
+print(min(times))
+s.send(b"end")
+"""
+ECHO_SERVER = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("0.0.0.0", 0))
+print(s.getsockname()[1], flush=True)
+while (got := s.recvfrom(2000))[0] != b"end":
+    s.sendto(*got)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--uplink", "12"), "error: --uplink 12: a rate needs a unit; allowed: 1 bit/s to 100 Tbit/s"),
+        (("--uplink", "no.trace"), "error: --uplink no.trace: no.trace: no such file"),
+        (("--delay", "20"), "error: --delay 20: a time needs a unit; allowed: 0 s to 1000 s"),
+        (("--uplink", "12 Mbit/s"), "error: --uplink-buffer: 1 BDP is 0 bytes at a base RTT of 0 s"),
+        (("--loss", "200%"), "error: --loss 200%: out of range; allowed: 0% to 99%"),
+        (("--queue", "codl"), "error: --queue codl: unknown queue; did you mean `codel`?"),
+        (("--downlink-queue", "codel,target=5"), "error: --downlink-queue codel,target=5: "),
+        (("--seed", "-1"), "Invalid value for '--seed'"),
+    ],
+)
+def test_bad_options_name_themselves(paceline: Command, arguments: tuple[str, ...], error: str) -> None:
+    done = paceline("link", *arguments, "--", "true")
+    assert done.returncode == 2
+    assert error in done.stderr
+    assert done.stdout == ""
+
+
+@real
+def test_the_command_gives_output_and_exit_status(paceline: Command) -> None:
+    done = paceline("link", "--summary", "--", "sh", "-c", "echo $PACELINE_BASE; exit 7")
+    assert done.returncode == 7
+    assert done.stdout.startswith("198.1")
+    assert done.stderr.startswith("uplink: ")
+    assert paceline("link", "sh", "-c", "kill -9 $$").returncode == 137
+    done = paceline("link", "no-such-program", "--delay")
+    assert (done.returncode, done.stderr) == (2, "error: cannot run no-such-program: No such file or directory (os error 2)\n")
+
+
+@real
+@pytest.mark.parametrize("queue", ["droptail", "codel", "fq_codel,ecn=true", "pie"])
+def test_a_round_trip_through_a_trace_and_a_rate(paceline: Command, tmp_path: Path, queue: str) -> None:
+    (tmp_path / "down.trace").write_text("1\n")
+    with subprocess.Popen([sys.executable, "-c", ECHO_SERVER], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        link = ("--delay", "20ms", "--uplink", "12 Mbit/s", "--downlink", "down.trace", "--queue", queue)
+        done = paceline("link", *link, "--", sys.executable, "-c", ECHO, port)
+        server.kill()
+    assert done.returncode == 0, done.stderr
+    # 40 ms of propagation, 0.7 ms at 12 Mbit/s, up to 1 ms until the next opportunity. Never less; how much more depends on the
+    # machine.
+    assert 0.0406 < float(done.stdout) < 0.080
+
+
+@real
+def test_signals_go_to_the_command(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    script = f"trap 'echo caught; exit 9' TERM; echo > {ready}; while :; do sleep 0.05; done"
+    arguments = [sys.executable, "-c", "from paceline.cli import main; main()", "link", "--", "sh", "-c", script]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as emulator:
+        deadline = time.monotonic() + 60
+        while not ready.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        emulator.send_signal(signal.SIGTERM)
+        out, _ = emulator.communicate(timeout=60)
+    assert (emulator.returncode, out) == (9, "caught\n")
