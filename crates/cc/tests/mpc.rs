@@ -1,7 +1,7 @@
 //! MPC, compiled from `bpf/algorithms/mpc.h`, against its law in floating point ([`law`]) on recorded event logs.
 //!
-//! Both hear the same events; after each one the window, the pacing rate and every observed field must agree within 0.1 %
-//! (times within 1 us where that is more: they are observed in whole us).
+//! Both hear the same events; after each one the window, the pacing rate and every observed field must agree within 0.1 % (or
+//! 2 bytes, 2 bytes/s, 50 ns; times are observed in whole us, rounded down).
 //!
 //! The law decides: whether a queue is there, whether a block has ended. Where the two sides of a decision lie within rounding of
 //! each other ([`law::ROUNDING`]), integers may decide otherwise than real numbers, and everything after is different. So the
@@ -18,13 +18,15 @@ mod hand;
 mod law;
 #[path = "mpc/path.rs"]
 mod path;
+#[path = "mpc/settings.rs"]
+mod settings;
 
 use law::Law;
 use path::{Event, FlowPlan, Log, Scenario, Shown};
 
 /// What must agree, relative.
 const AGREEMENT: f64 = 1e-3;
-/// States that are followed at a time: of more, those that agree best.
+/// States that are followed at a time: of more, those with the fewest decisions turned.
 const MOST_STATES: usize = 24;
 
 /// How far `law` is from what the controller showed, 1 being what is allowed.
@@ -34,14 +36,9 @@ fn distance(law: &Law, shown: &Shown) -> f64 {
         relative(shown.window as f64, window, 2.0).max(relative(shown.pacing as f64, pacing, 2.0));
     for (at, (got, expected)) in shown.fields.iter().zip(law.observe()).enumerate() {
         let off = match at {
-            _ if got.is_nan() && expected.is_nan() => 0.0,
-            0 => {
-                if *got == expected {
-                    0.0
-                } else {
-                    f64::INFINITY
-                }
-            }
+            _ if *got == expected || (got.is_nan() && expected.is_nan()) => 0.0,
+            // The state.
+            0 => f64::INFINITY,
             1 | 2 => relative(*got, expected, 2.0),
             // Whole us, rounded down.
             _ => relative((expected * 1e6).clamp(*got, got + 1.0), expected * 1e6, 0.05),
@@ -61,7 +58,8 @@ fn relative(got: f64, expected: f64, units: f64) -> f64 {
 #[derive(Clone)]
 struct Branch {
     law: Law,
-    /// Close decisions that went otherwise than they fell.
+    /// Close decisions on its way; of these, those that went otherwise than they fell.
+    close: u32,
     turned: u32,
     /// Largest distance so far.
     worst: f64,
@@ -77,47 +75,45 @@ fn apply(law: &mut Law, event: &Event) {
 }
 
 /// What comes of `branch` by `event`, for every way of its close decisions.
-fn follow(branch: &Branch, event: &Event, shown: &Shown, out: &mut Vec<Branch>) -> u32 {
+fn follow(branch: &Branch, event: &Event, shown: &Shown, out: &mut Vec<Branch>) {
     let mut scripts = vec![Vec::new()];
-    let mut close = 0;
     let from = out.len();
     while let Some(script) = scripts.pop() {
         let mut next = branch.clone();
-        next.turned += u32::from(!script.is_empty());
         next.law.choices().begin(script);
         apply(&mut next.law, event);
-        let others = next.law.choices().end();
-        close += others.len() as u32;
-        scripts.extend(others);
+        let made = next.law.choices().end();
+        next.close += made.close;
+        next.turned += made.turned;
+        scripts.extend(made.others);
         let off = distance(&next.law, shown);
         next.worst = next.worst.max(off);
         if off <= 1.0 && !out[from..].iter().any(|other| other.law == next.law) {
             out.push(next);
         }
     }
-    close
 }
 
 /// What a comparison found.
 #[derive(Debug, Default)]
 struct Found {
     events: usize,
-    /// Close decisions on the way, of all states; the fewest that went otherwise than they fell.
+    /// Most states after one event.
+    states: usize,
+    /// Of the state with the fewest decisions turned.
     close: u32,
     turned: u32,
-    most_states: usize,
-    /// Of the best state: largest distance over what is allowed.
     worst: f64,
 }
 
 fn compare(log: &Log) -> Found {
     let mut branches =
-        vec![Branch { law: Law::new(&log.params, &log.path), turned: 0, worst: 0.0 }];
+        vec![Branch { law: Law::new(&log.params, &log.path), close: 0, turned: 0, worst: 0.0 }];
     let mut found = Found { events: log.events.len(), ..Found::default() };
     for (at, (event, shown)) in log.events.iter().enumerate() {
         let mut next = Vec::with_capacity(branches.len() + 1);
         for branch in &branches {
-            found.close += follow(branch, event, shown, &mut next);
+            follow(branch, event, shown, &mut next);
         }
         if next.is_empty() {
             let mut law = branches[0].law.clone();
@@ -125,18 +121,15 @@ fn compare(log: &Log) -> Found {
             let (control, fields) = (law.control(), law.observe());
             panic!("{}, event {at}: {event:?}: {shown:?}, not {control:?} {fields:?}", log.name);
         }
-        if next.len() > MOST_STATES {
-            next.dedup_by(|a, b| a.law == b.law);
-        }
         next.sort_by(|a, b| {
             (a.turned, a.worst).partial_cmp(&(b.turned, b.worst)).expect("numbers")
         });
-        found.most_states = found.most_states.max(next.len());
+        found.states = found.states.max(next.len());
         next.truncate(MOST_STATES);
         branches = next;
     }
-    found.turned = branches.iter().map(|branch| branch.turned).min().expect("one is left");
-    found.worst = branches[0].worst;
+    let best = &branches[0];
+    (found.close, found.turned, found.worst) = (best.close, best.turned, best.worst);
     found
 }
 

@@ -5,6 +5,16 @@
 pub struct Choices {
     script: Vec<bool>,
     taken: Vec<bool>,
+    turned: u32,
+}
+
+/// What was decided in an event.
+pub struct Made {
+    /// Close decisions, and those that went otherwise than they fell.
+    pub close: u32,
+    pub turned: u32,
+    /// Scripts for what else the decisions without one might have been.
+    pub others: Vec<Vec<bool>>,
 }
 
 impl Choices {
@@ -16,24 +26,24 @@ impl Choices {
         }
         let goes = self.script.get(self.taken.len()).copied().unwrap_or(falls);
         self.taken.push(goes);
+        self.turned += u32::from(goes != falls);
         goes
     }
 
     /// Begins an event whose first close decisions go like this.
     pub fn begin(&mut self, script: Vec<bool>) {
-        self.script = script;
-        self.taken.clear();
+        *self = Self { script, ..Self::default() };
     }
 
-    /// Ends it: what else the decisions that had no script might have been.
-    pub fn end(&mut self) -> Vec<Vec<bool>> {
+    /// Ends it.
+    pub fn end(&mut self) -> Made {
+        let Self { script, taken, turned } = std::mem::take(self);
         let other = |at: usize| {
-            let mut script = self.taken[..=at].to_vec();
+            let mut script = taken[..=at].to_vec();
             script[at] = !script[at];
             script
         };
-        let others = (self.script.len()..self.taken.len()).map(other).collect();
-        *self = Self::default();
-        others
+        let others = (script.len()..taken.len()).map(other).collect();
+        Made { close: taken.len() as u32, turned, others }
     }
 }

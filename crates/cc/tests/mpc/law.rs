@@ -5,15 +5,15 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use paceline_cc::{AckSample, Control, Kind, Loss, Params, PathInfo};
+use paceline_cc::{AckSample, Control, Loss, Params, PathInfo};
 
 use crate::choices::Choices;
+use crate::settings::{MAX_RATE, Settings};
 
 /// Of a comparison, relative and s (or bytes, bytes/s): as far as rounding in integers reaches.
 pub const ROUNDING: f64 = 3e-5;
 const ROUNDING_S: f64 = 3e-9;
 
-const MAX_RATE: f64 = 1_099_511_627_776.0;
 const MAX_S: f64 = 17.179_869_184;
 const NS: f64 = 1e-9;
 /// Blocks that are kept.
@@ -64,65 +64,6 @@ struct Drain {
     rtt: f64,
 }
 
-/// Names are those of the registry.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Settings {
-    cap: f64,
-    queue: f64,
-    rate_exponent: f64,
-    rtt_exponent: f64,
-    knee: f64,
-    horizon: f64,
-    fairness: f64,
-    restraint: f64,
-    memory: f64,
-    settle: f64,
-    drain_interval: f64,
-    drain_margin: f64,
-    growth: f64,
-    growth_max: f64,
-    hold: f64,
-    least_packets: f64,
-    start_growth: f64,
-    start_queue: f64,
-}
-
-impl Settings {
-    /// As the controller gets them: numbers in units of 2^-16, rates in whole bytes/s.
-    fn new(params: &Params) -> Self {
-        let get = |name: &str| {
-            let (row, value) = params.iter().find(|(row, _)| row.name == name).expect("a row");
-            match row.kind {
-                Kind::Number => (value * 65536.0).round() / 65536.0,
-                Kind::Rate => (value / 8.0).round(),
-                Kind::Duration => (value * 1e9).round() / 1e9,
-                _ => value,
-            }
-        };
-        let cap = get("cap");
-        Self {
-            cap: if cap > 0.0 { cap.min(MAX_RATE) } else { MAX_RATE },
-            queue: get("queue"),
-            rate_exponent: get("rate_exponent"),
-            rtt_exponent: get("rtt_exponent"),
-            knee: get("knee"),
-            horizon: get("horizon"),
-            fairness: get("fairness"),
-            restraint: get("restraint"),
-            memory: get("memory"),
-            settle: get("settle"),
-            drain_interval: get("drain_interval"),
-            drain_margin: get("drain_margin"),
-            growth: get("growth"),
-            growth_max: get("growth_max"),
-            hold: get("hold"),
-            least_packets: get("least_packets"),
-            start_growth: get("start_growth"),
-            start_queue: get("start_queue"),
-        }
-    }
-}
-
 /// The controller's state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Law {
@@ -160,7 +101,7 @@ pub struct Law {
     block_is_drain: bool,
     block_is_pulse: bool,
     block_is_limited: bool,
-    /// Pulses on the way, the oldest first; how many of all were sent.
+    /// Pulses on the way, the oldest first; when the last was sent, the next is due, the one that is being sent ends.
     pulses: VecDeque<Pulse>,
     last_pulse: f64,
     next_pulse: f64,
