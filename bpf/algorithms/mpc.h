@@ -586,9 +586,11 @@ static inline void mpc_start_block(struct mpc *mpc, cc_u64 now_ns, cc_u64 queue_
 	/* With 44 bits of fraction, and the growth with 23. */
 	cc_u64 log = mpc->params.start_growth * mpc_fine_share(elapsed_ns, mpc->tau_ns);
 	cc_u64 growth = cc_exp2(cc_min(log >> MPC_FINE_BITS, 8 << CC_LOG_BITS) + (23 << CC_LOG_BITS));
+	/* The product of a rho and a growth that fill 63 bits. */
+	cc_u64 cut = mpc->rho >> 32 ? 8 : 0;
 
 	growth += (growth * (log >> 12 & 0xffff) >> 16) * MPC_LN2 >> 32;
-	mpc_set_rho(mpc, (cc_min(mpc->rho, MPC_MAX_RATE >> 8) * growth + (1 << 22)) >> 23);
+	mpc_set_rho(mpc, (((mpc->rho >> cut) * growth + (1 << 22)) >> 23) << cut);
 	if (queue_ns <= mpc_of(mpc->tau_ns, mpc->params.start_queue) + mpc_packet_ns(mpc) + 3 * mpc->noise_ns)
 		return;
 	mpc_set_rho(mpc, mpc->rho / 2);

@@ -497,7 +497,7 @@ impl Law {
 
     fn start_block(&mut self, now: f64, queue: f64, elapsed: f64) {
         let growth = libm::exp2((self.set.start_growth * elapsed / self.tau).min(8.0));
-        self.set_rho(self.rho.min(MAX_RATE / 256.0) * growth);
+        self.set_rho(self.rho * growth);
         let most = self.set.start_queue * self.tau + self.packet_time() + 3.0 * self.noise;
         if self.over_queue(queue, most) {
             self.set_rho(self.rho / 2.0);
