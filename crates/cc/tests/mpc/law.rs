@@ -367,12 +367,11 @@ impl Law {
     fn start_rate(&mut self, now: f64) -> f64 {
         let position = self.delivered + self.in_flight;
         let part = self.tau / 64.0;
-        if let Some(to) = self.pulse_to {
-            if self.over_bytes(position + self.packet, to)
-                || !self.over(2.0 * part, now - self.last_pulse, part)
-            {
-                self.pulse_to = None;
-            }
+        if let Some(to) = self.pulse_to
+            && (self.over_bytes(position + self.packet, to)
+                || !self.over(2.0 * part, now - self.last_pulse, part))
+        {
+            self.pulse_to = None;
         }
         if self.pulse_to.is_none() && !self.over(self.next_pulse, now, self.tau) {
             self.next_pulse = now + self.tau / 2.0;
@@ -656,10 +655,10 @@ impl Law {
             return self.queue_is_back(now, block);
         }
         if self.over(self.hold_until, block.sent, self.tau) {
-            if let Some(snap) = self.snap {
-                if self.over(queue, present, present) {
-                    self.snap(&snap, block);
-                }
+            if let Some(snap) = self.snap
+                && self.over(queue, present, present)
+            {
+                self.snap(&snap, block);
             }
             return;
         }
