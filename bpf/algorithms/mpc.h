@@ -20,12 +20,17 @@
 #define MPC_GROWTH 2u
 #define MPC_DRAIN 3u
 
-/* Fractions have 20 bits, parameters 16, the slow queue 8 below the ns. */
+/*
+ * Fractions have 20 bits, parameters 16, the slow queue 8 below the ns. Growth has 28: what is cut off in each of a thousand
+ * short blocks would add up; so would a rho always rounded down.
+ */
 #define MPC_BITS 20
 #define MPC_ONE ((cc_u64)1 << MPC_BITS)
 #define MPC_PARAM_BITS 16
 #define MPC_PARAM_ONE ((cc_u64)1 << MPC_PARAM_BITS)
-#define MPC_FINE_BITS 8
+#define MPC_SLOW_BITS 8
+#define MPC_FINE_BITS 28
+#define MPC_FINE_ONE ((cc_u64)1 << MPC_FINE_BITS)
 /* A byte's time at rho has this many bits below the ns. */
 #define MPC_BYTE_BITS 26
 /* Limits that keep products within 64 bits. */
@@ -50,7 +55,7 @@
 #define MPC_DRAIN_QUARTERS 1
 #define MPC_REFILL_QUARTERS 7
 /* g when a pulse has ended start-up, per tau. A rise of rho in growth that makes the slow queue begin anew. */
-#define MPC_PULSE_GROWTH (MPC_ONE / 20)
+#define MPC_PULSE_GROWTH (MPC_FINE_ONE / 20)
 #define MPC_RISE (MPC_PARAM_ONE * 15 / 100)
 /* Growth by this factor without a queue: nothing is left of the old path, and start-up is faster. */
 #define MPC_ANOTHER_PATH 3
@@ -218,6 +223,12 @@ static inline cc_u64 mpc_share(cc_u64 a, cc_u64 b)
 	return cc_min((cc_min(a, (cc_u64)1 << 43) << MPC_BITS) / cc_max(b, 1), (cc_u64)1 << 40);
 }
 
+/* The same of times with 28 bits, at most 2^6. */
+static inline cc_u64 mpc_fine_share(cc_u64 a_ns, cc_u64 b_ns)
+{
+	return cc_min(mpc_share(cc_min(a_ns, MPC_MAX_NS) << (MPC_FINE_BITS - MPC_BITS), b_ns), MPC_FINE_ONE << 6);
+}
+
 /* `value`, at most 2^43, moved towards `goal` by the part `weight` of the way. */
 static inline cc_u64 mpc_toward(cc_u64 value, cc_u64 goal, cc_u64 weight)
 {
@@ -229,7 +240,7 @@ static inline cc_u64 mpc_toward(cc_u64 value, cc_u64 goal, cc_u64 weight)
 
 static inline cc_u64 mpc_slow_queue_ns(const struct mpc *mpc)
 {
-	return mpc->slow_queue >> MPC_FINE_BITS;
+	return mpc->slow_queue >> MPC_SLOW_BITS;
 }
 
 static inline cc_u64 mpc_packet_ns(const struct mpc *mpc)
@@ -544,7 +555,7 @@ static inline void mpc_end_start(struct mpc *mpc, cc_u64 now_ns, cc_u64 queue_ns
 	mpc->state = state;
 	mpc->pulse_to = 0;
 	mpc->queue_ns = queue_ns;
-	mpc->slow_queue = queue_ns << MPC_FINE_BITS;
+	mpc->slow_queue = queue_ns << MPC_SLOW_BITS;
 	mpc->mean_queue_ns = queue_ns;
 	mpc->fair_from_ns = now_ns + mpc_of(mpc->tau_ns, mpc->params.settle);
 	mpc->queue_seen_ns = mpc->queue_sent_ns;
@@ -587,10 +598,14 @@ static inline void mpc_start_block(struct mpc *mpc, cc_u64 now_ns, cc_u64 queue_
 {
 	/* tau may be the time of 40 packets; as a first window, ten are enough. */
 	cc_u64 unit_ns = cc_min(cc_max(mpc->base_ns, 10 * mpc_packet_ns(mpc)), mpc->tau_ns);
-	cc_u64 log = mpc->params.start_growth * mpc_share(elapsed_ns, unit_ns) >> MPC_BITS;
-	cc_u64 growth = cc_exp2(cc_min(log, 8 << CC_LOG_BITS) + ((cc_u64)MPC_BITS << CC_LOG_BITS));
+	/* With 44 bits of fraction, and the growth with 23. */
+	cc_u64 log = mpc->params.start_growth * mpc_fine_share(elapsed_ns, unit_ns);
+	cc_u64 growth = cc_exp2(cc_min(log >> MPC_FINE_BITS, 8 << CC_LOG_BITS) + (23 << CC_LOG_BITS));
+	/* The product of a rho and a growth that fill 63 bits. */
+	cc_u64 cut = mpc->rho >> 32 ? 8 : 0;
 
-	mpc_set_rho(mpc, cc_min(mpc->rho, MPC_MAX_RATE >> 8) * growth >> MPC_BITS);
+	growth += (growth * (log >> 12 & 0xffff) >> 16) * MPC_LN2 >> 32;
+	mpc_set_rho(mpc, (((mpc->rho >> cut) * growth + (1 << 22)) >> 23) << cut);
 	if (queue_ns <= mpc_of(mpc->tau_ns, mpc->params.start_queue) + mpc_packet_ns(mpc) + 3 * mpc->noise_ns)
 		return;
 	mpc_set_rho(mpc, mpc->rho / 2);
@@ -635,7 +650,7 @@ static inline void mpc_follow(struct mpc *mpc, cc_u64 now_ns, cc_u64 elapsed_ns)
 static inline void mpc_grow(struct mpc *mpc, cc_u64 now_ns, const struct mpc_block *block, cc_u64 elapsed_ns)
 {
 	const struct mpc_params *p = &mpc->params;
-	cc_u64 part = mpc_share(elapsed_ns, mpc->tau_ns);
+	cc_u64 part = mpc_fine_share(elapsed_ns, mpc->tau_ns), rise;
 
 	mpc->snap.sent_ns = 0;
 	if (mpc_less(block->sent_ns, mpc->queue_seen_ns) <= mpc->tau_ns - mpc->tau_ns / 10 || mpc->block_is_limited ||
@@ -644,7 +659,7 @@ static inline void mpc_grow(struct mpc *mpc, cc_u64 now_ns, const struct mpc_blo
 	if (mpc->state == MPC_STEADY) {
 		mpc->state = MPC_GROWTH;
 		mpc->growth_from = mpc->rho;
-		mpc->growth = cc_min(mpc_of(mpc_share(mpc->target_ns, mpc->tau_ns), p->growth), MPC_ONE / 25);
+		mpc->growth = cc_min(mpc_of(mpc_fine_share(mpc->target_ns, mpc->tau_ns), p->growth), MPC_FINE_ONE / 25);
 	}
 	if (mpc->state != MPC_GROWTH)
 		return;
@@ -655,8 +670,10 @@ static inline void mpc_grow(struct mpc *mpc, cc_u64 now_ns, const struct mpc_blo
 	/* The slow queue says nothing of a share so different: it starts anew. */
 	if (now_ns < mpc->fair_from_ns || mpc->rho > mpc->growth_from + mpc_of(mpc->growth_from, MPC_RISE))
 		mpc->fair_from_ns = now_ns + mpc_of(mpc->tau_ns, p->settle);
-	mpc_set_rho(mpc, mpc->rho + (mpc->rho * (cc_min(mpc->growth * part >> MPC_BITS, MPC_ONE)) >> MPC_BITS));
-	mpc->growth = cc_min(mpc->growth + (mpc->growth * cc_min(part, MPC_ONE) >> MPC_BITS), p->growth_max << (MPC_BITS - MPC_PARAM_BITS));
+	rise = cc_min(mpc->growth * part >> MPC_FINE_BITS, MPC_FINE_ONE) >> 5;
+	mpc_set_rho(mpc, mpc->rho + ((mpc->rho * rise + (1 << 22)) >> 23));
+	mpc->growth += mpc->growth * cc_min(part, MPC_FINE_ONE) >> MPC_FINE_BITS;
+	mpc->growth = cc_min(mpc->growth, p->growth_max << (MPC_FINE_BITS - MPC_PARAM_BITS));
 }
 
 /*
@@ -705,9 +722,9 @@ static inline void mpc_average(struct mpc *mpc, cc_u64 elapsed_ns, cc_u64 memory
 	/* Of an overload no more than makes it one: the rest is no price, and would make tau long. */
 	cc_u64 queue_ns = cc_min(mpc->queue_ns, mpc->target_ns + mpc->tau_ns / 10);
 
-	mpc->slow_queue = mpc_toward(mpc->slow_queue, queue_ns << MPC_FINE_BITS, mpc_share(elapsed_ns, memory_ns));
+	mpc->slow_queue = mpc_toward(mpc->slow_queue, queue_ns << MPC_SLOW_BITS, mpc_share(elapsed_ns, memory_ns));
 	/* Not below what a logarithm can be taken of. */
-	mpc->slow_queue = cc_max(mpc->slow_queue, 100 << MPC_FINE_BITS);
+	mpc->slow_queue = cc_max(mpc->slow_queue, 100 << MPC_SLOW_BITS);
 }
 
 /* A block has ended. */
@@ -726,7 +743,7 @@ static inline void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 		mpc->queue_ns += shorter_ns;
 		mpc->prior_queue_ns += shorter_ns;
 		mpc->mean_queue_ns += shorter_ns;
-		mpc->slow_queue += shorter_ns << MPC_FINE_BITS;
+		mpc->slow_queue += shorter_ns << MPC_SLOW_BITS;
 	}
 	queue_ns = block.rtt_ns - mpc->base_ns;
 	mpc_set_target(mpc);
