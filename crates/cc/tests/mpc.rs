@@ -70,7 +70,7 @@ fn apply(law: &mut Law, event: &Event) {
         Event::Ack(sample) => law.on_ack(sample),
         Event::Loss(loss) => law.on_loss(loss),
         Event::Timeout(now_ns) => law.on_rto(*now_ns),
-        Event::Resume(now_ns) => law.on_resume(*now_ns),
+        Event::Resume(now_ns, idle_ns) => law.on_resume(*now_ns, *idle_ns),
     }
 }
 

@@ -277,15 +277,20 @@ impl Law {
         (queue * (1.0 + self.set.drain_margin) + self.packet_time()) * 4.0 / 3.0
     }
 
+    fn overloaded(&mut self) -> bool {
+        let most = self.target + self.tau / 10.0;
+        self.over(self.queue, most, most)
+    }
+
     /// (9).
     fn begin_drain(&mut self, now: f64) {
         self.cycle_began = now;
         self.next_drain = now + self.cycle;
         let empty = !self.over(now - self.emptied, self.cycle / 2.0, self.cycle);
-        if empty || !self.over_bytes(self.set.cap * 0.98, self.rho) {
+        if empty || !self.over_bytes(self.set.cap * 0.98, self.rho) || self.overloaded() {
             return;
         }
-        let drain = (self.drain_time(self.queue) * self.depth).min(MAX_S);
+        let drain = (self.drain_time(self.queue) * self.depth).min(self.tau);
         let refill = if self.depth > 1.000_01 { drain } else { self.queue * 4.0 / 3.0 };
         self.state = State::Drain;
         self.drain = Some(Drain {
@@ -466,7 +471,7 @@ impl Law {
         self.cycle_began = now;
         self.next_drain = now + wait * self.cycle;
         self.growth = 0.05;
-        self.growth_from = self.rho;
+        self.growth_from = 16.0 * self.rho;
     }
 
     /// Whether the packet is of a pulse's tail.
@@ -487,7 +492,7 @@ impl Law {
         self.pulses.pop_front();
         if self.state == State::Start && pulse.tail_bytes >= 8.0 * self.packet {
             let queue = (pulse.tail_rtt - self.base).max(0.0);
-            if self.over_queue(queue, 0.003 * self.tau + self.noise) {
+            if self.over_queue(queue, 0.003 * self.tau + 3.0 * self.noise) {
                 self.end_start(now, queue, State::Growth);
             }
         }
@@ -495,7 +500,8 @@ impl Law {
     }
 
     fn start_block(&mut self, now: f64, queue: f64, elapsed: f64) {
-        let growth = libm::exp2((self.set.start_growth * elapsed / self.tau).min(8.0));
+        let unit = self.base.max(10.0 * self.packet_time()).min(self.tau);
+        let growth = libm::exp2((self.set.start_growth * elapsed / unit).min(8.0));
         self.set_rho(self.rho * growth);
         let most = self.set.start_queue * self.tau + self.packet_time() + 3.0 * self.noise;
         if self.over_queue(queue, most) {
@@ -542,6 +548,9 @@ impl Law {
         if self.state != State::Growth {
             return;
         }
+        if self.over_bytes(self.rho, 3.0 * self.growth_from) {
+            return self.begin_start(now, self.rho);
+        }
         if self.over(self.fair_from, now, s.settle * self.tau)
             || self.over_bytes(self.rho, 1.15 * self.growth_from)
         {
@@ -572,8 +581,7 @@ impl Law {
         let lost = (block.lost - first.lost).max(0.0);
         let gone = lost + (block.position - first.position).max(0.0);
         let mut rate = 0.0;
-        let most = self.target + self.tau / 10.0;
-        if self.over(block.rtt - self.base, most, most) {
+        if self.overloaded() {
             let first = self.block_before(0.3 * self.tau);
             rate = self.departures(&first, block, self.tau / 10.0);
             self.fair_from = now + self.set.settle * self.tau;
@@ -586,7 +594,8 @@ impl Law {
     }
 
     fn average(&mut self, elapsed: f64, memory: f64) {
-        self.slow_queue = toward(self.slow_queue, self.queue, elapsed / memory).max(100.0 * NS);
+        let queue = self.queue.min(self.target + self.tau / 10.0);
+        self.slow_queue = toward(self.slow_queue, queue, elapsed / memory).max(100.0 * NS);
     }
 
     fn end_block(&mut self, now: f64) {
@@ -618,7 +627,9 @@ impl Law {
         } else {
             self.steady_block(now, queue, elapsed, &block);
         }
-        Rc::make_mut(&mut self.blocks)[0].rho = self.rho;
+        if let Some(last) = Rc::make_mut(&mut self.blocks).front_mut() {
+            last.rho = self.rho;
+        }
     }
 
     /// A block after start-up.
@@ -645,8 +656,10 @@ impl Law {
         } else {
             self.with_queue(now, queue, present, elapsed, block);
         }
-        self.bound(now, block);
-        self.prior_queue = queue;
+        if self.state != State::Start {
+            self.bound(now, block);
+            self.prior_queue = queue;
+        }
     }
 
     fn with_queue(&mut self, now: f64, queue: f64, present: f64, elapsed: f64, block: &Block) {
@@ -736,8 +749,11 @@ impl Law {
         }
     }
 
-    pub fn on_resume(&mut self, now_ns: u64) {
-        if !self.begun || self.state == State::Start {
+    pub fn on_resume(&mut self, now_ns: u64, idle_ns: u64) {
+        if !self.begun
+            || self.state == State::Start
+            || self.over(self.tau, seconds(idle_ns), self.tau)
+        {
             return;
         }
         self.state = State::Steady;

@@ -13,7 +13,7 @@ pub enum Event {
     Ack(Box<AckSample>),
     Loss(Loss),
     Timeout(u64),
-    Resume(u64),
+    Resume(u64, u64),
 }
 
 /// What the controller showed after an event: window, pacing rate, fields.
@@ -229,7 +229,7 @@ impl Flow {
             self.idle = false;
             let idle_ns = now_ns - self.last_ack_ns;
             self.controller.on_resume(&Resume { now_ns, idle_ns });
-            self.show(Event::Resume(now_ns));
+            self.show(Event::Resume(now_ns, idle_ns));
         }
         self.in_flight += bytes;
         self.packets.push_back(Packet {
