@@ -14,7 +14,7 @@ from paceline.reproduce.mpc_goals import drawing
 from paceline.reproduce.mpc_goals.beside import Beside
 from paceline.reproduce.mpc_goals.cells import Cells, jobs_of, rows_of
 from paceline.reproduce.mpc_goals.own import Own
-from paceline.reproduce.mpc_goals.readings import READINGS, SCALED, STANDARD
+from paceline.reproduce.mpc_goals.readings import READINGS, SCALED, STANDARD, VERDICTS
 from paceline.reproduce.mpc_goals.senders import MPC, Sender
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def _entry(name: str, title: str, source: str, cells: Cells) -> Entry:
         title=title,
         source=source,
         readings=READINGS[name],
+        verdict=VERDICTS[name],
         full=_FULL,
         quick=_QUICK,
         jobs=jobs_of(identity, cells),
