@@ -88,7 +88,7 @@ pub struct Outcome {
 /// # Errors
 /// See [`Error`]. What was set up by then is gone.
 pub fn run(emulation: Emulation, command: &[OsString]) -> Result<Outcome, Error> {
-    let logs = [&emulation.up, &emulation.down].map(|direction| create_log(direction));
+    let logs = [&emulation.up, &emulation.down].map(create_log);
     let [up_log, down_log] = logs;
     let logs = [up_log?, down_log?];
     let claim = claim()?;

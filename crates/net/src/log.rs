@@ -188,10 +188,12 @@ impl<W: Write> LogWriter<W> {
 
     /// Packets depart as long as `has_departed`.
     fn depart(&mut self, mut has_departed: impl FnMut(&Departure) -> bool) -> io::Result<()> {
-        while let Some(Departure { ms, arrived_ms, bytes }) =
-            self.departures.pop_front_if(|departure| has_departed(departure))
+        while let Some(first) = self.departures.front()
+            && has_departed(first)
         {
+            let Departure { ms, arrived_ms, bytes } = *first;
             writeln!(self.text, "{ms} - {bytes} {}", ms.saturating_sub(arrived_ms))?;
+            self.departures.pop_front();
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ pub enum LogError {
 
 /// Longest line, bytes.
 const MAX_LINE: u64 = 1 << 16;
-/// Largest time and size: sums of them keep in range.
+/// Largest number: sums of times keep in range.
 const MAX_NUMBER: u64 = 1 << 40;
 
 const BASE: &[u8] = b"# base timestamp: ";
@@ -130,21 +130,24 @@ impl Sums {
                 number(bytes)?;
                 self.arrived += 1;
             }
-            (b"#", [bytes]) => *self.offered_bytes.get_or_insert(0) += number(bytes)?,
+            (b"#", [bytes]) => {
+                let offered = self.offered_bytes.get_or_insert(0);
+                *offered = offered.saturating_add(number(bytes)?);
+            }
             (b"-", [bytes, delay]) => {
                 let (bytes, delay) = (number(bytes)?, number(delay)?);
                 let arrived = since(time)?.checked_sub(delay);
                 let arrived =
                     arrived.ok_or(format!("a delay of {delay} ms is longer than the log"))?;
                 self.delivered += 1;
-                self.delivered_bytes += bytes;
+                self.delivered_bytes = self.delivered_bytes.saturating_add(bytes);
                 self.delays.push(delay);
                 let least = self.least.entry(arrived).or_insert(delay);
                 *least = delay.min(*least);
             }
             (b"d", [packets, bytes]) => {
                 number(bytes)?;
-                self.dropped += number(packets)?;
+                self.dropped = self.dropped.saturating_add(number(packets)?);
             }
             _ => return needs("`+ bytes`, `# bytes`, `- bytes delay` or `d packets bytes`"),
         }
