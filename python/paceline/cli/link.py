@@ -48,7 +48,7 @@ def link(
             "queue", "KIND[,KEY=VALUE]", 'Queue: droptail, drophead, codel, pie, fq_codel, … as "codel,target=5 ms" [droptail].'
         ),
     ] = None,
-    loss: Annotated[Text, _both("loss", "SHARE", 'Random loss, "1%" or "gilbert-elliott,p=…,r=…,loss_bad=…" [none].')] = None,
+    loss: Annotated[Text, _both("loss", "SHARE", 'Random loss, "1%", "gilbert-elliott,p=…,r=…,loss_bad=…" or "on-off,on=5 s,off=1 s" [none].')] = None,
     jitter: Annotated[Text, _both("jitter", "KIND,KEY=VALUE", 'Random delay: "exponential,mean=1 ms" [none].')] = None,
     reorder: Annotated[Text, _both("reorder", "KEY=VALUE", 'Some packets held back: "probability=1%,extra=5 ms" [none].')] = None,
     overhead: Annotated[

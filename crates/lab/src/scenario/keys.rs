@@ -508,6 +508,7 @@ static LOSSES: Variants = Variants {
         Variant { name: "bernoulli", table: &BERNOULLI },
         Variant { name: "periodic", table: &PERIODIC },
         Variant { name: "gilbert-elliott", table: &GILBERT_ELLIOTT },
+        Variant { name: "on-off", table: &ON_OFF },
     ],
     unavailable: &[],
     bare: false,
@@ -542,6 +543,18 @@ static GILBERT_ELLIOTT: Table = Table {
         key("r", PROBABILITY, Required, "Probability of going from bad to good."),
         key("loss_bad", PROBABILITY, Default("100%"), "Loss probability in the bad state."),
         key("loss_good", PROBABILITY, Default("0%"), "Loss probability in the good state."),
+    ],
+    exclusive: &[],
+};
+
+/// Mean times of a link that is on and off by turns. Not less, or a long silence would hold too many of them.
+const TURN: Kind = Kind::Time { min: PS_PER_MS, max: DAY };
+static ON_OFF: Table = Table {
+    name: "loss: on-off",
+    doc: "Outages: the link is on and off by turns, on at first, and loses every packet while it is off.",
+    keys: &[
+        key("on", TURN, Required, "Mean of the exponential times on."),
+        key("off", TURN, Required, "Mean of the exponential times off."),
     ],
     exclusive: &[],
 };
