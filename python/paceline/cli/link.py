@@ -48,7 +48,9 @@ def link(
             "queue", "KIND[,KEY=VALUE]", 'Queue: droptail, drophead, codel, pie, fq_codel, … as "codel,target=5 ms" [droptail].'
         ),
     ] = None,
-    loss: Annotated[Text, _both("loss", "SHARE", 'Random loss, "1%", "gilbert-elliott,p=…,r=…,loss_bad=…" or "on-off,on=5 s,off=1 s" [none].')] = None,
+    loss: Annotated[
+        Text, _both("loss", "SHARE", 'Random loss, "1%", "gilbert-elliott,p=…,r=…,loss_bad=…" or "on-off,on=5 s,off=1 s" [none].')
+    ] = None,
     jitter: Annotated[Text, _both("jitter", "KIND,KEY=VALUE", 'Random delay: "exponential,mean=1 ms" [none].')] = None,
     reorder: Annotated[Text, _both("reorder", "KEY=VALUE", 'Some packets held back: "probability=1%,extra=5 ms" [none].')] = None,
     overhead: Annotated[
@@ -68,7 +70,9 @@ def link(
     downlink_reorder: Annotated[Text, _one("downlink-reorder")] = None,
     uplink_log: Annotated[
         Path | None,
-        typer.Option("--uplink-log", metavar="FILE", help="Write down what the uplink does, as mahimahi does.", show_default=False),
+        typer.Option(
+            "--uplink-log", metavar="FILE", help="Write down what the uplink does, as mahimahi does.", show_default=False
+        ),
     ] = None,
     downlink_log: Annotated[
         Path | None, typer.Option("--downlink-log", metavar="FILE", help="The same, for the downlink.", show_default=False)
