@@ -1,4 +1,4 @@
-//! Any file, as a mahimahi trace and as a list of rates: a trace that can be used, or an error.
+//! Any file, as a mahimahi trace, a list of rates and the log of a link: something that can be used, or an error.
 #![no_main]
 
 #[path = "../../crates/net/tests/drive/mod.rs"]

@@ -4,6 +4,7 @@ Everything here is re-exported, typed and shaped, by the modules of ``paceline``
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import Any, TypedDict, final
 
 from typing_extensions import disjoint_base
@@ -102,7 +103,7 @@ def scenario_schema() -> str:
     """The JSON Schema of scenario files."""
 
 def trace_info(path: str) -> str:
-    """Statistics of a trace file, as JSON."""
+    """Statistics of a trace file, or of the log of a link, as JSON."""
 
 def trace_synth(preset: str, seed: int, duration_s: float, mean_bps: float | None, out: str) -> None:
     """Writes a synthetic trace to ``out``; equal arguments give equal bytes."""
@@ -116,16 +117,24 @@ def trace_convert(src: str, dst: str, from_format: str | None, to_format: str | 
 def export_qlog(record_dir: str, flow: str, out: str, draft: str) -> None:
     """Writes one flow of a record as qlog; ``draft`` is "current" or "02"."""
 
-def run_link(options: Sequence[tuple[str, str]], seed: int, realtime: bool, command: Sequence[str | bytes]) -> str:
+def run_link(
+    options: Sequence[tuple[str, str]],
+    seed: int,
+    realtime: bool,
+    logs: tuple[str | PathLike[str] | None, str | PathLike[str] | None],
+    command: Sequence[str | bytes],
+) -> str:
     """Runs a command behind an emulated link and waits for its end; to be called from the main thread.
 
     Args:
         options: flags of `paceline link` without their dashes, and values.
         seed: of every random draw.
         realtime: the threads that carry packets run before all programs without real-time priority.
+        logs: where to write the logs of the uplink and of the downlink.
         command: the program and its arguments.
 
-    Returns JSON ``{"status", "uplink", "downlink"}``: the exit status of the command (128 and the signal that killed it), and
+    Returns JSON ``{"status", "uplink", "downlink", "log_failure"}``: the exit status of the command (128 and the signal that
+    killed it), why a log is not complete (or null), and
     for each direction ``entered_packets``, ``entered_bytes``, ``left_packets``, ``left_bytes``, ``dropped_full``,
     ``dropped_managed``, ``dropped_random``, ``dropped_exhausted``, ``unwritable_packets`` and ``late_us`` (``mean``, ``p99``,
     ``max``: how long after their time packets were released, null before the first).

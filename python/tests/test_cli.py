@@ -142,3 +142,45 @@ def test_a_controller_file_that_does_not_load_is_bad_input(paceline: Command, tm
     done = paceline("run", "a.toml", "-c", "other.py:Mine")
     assert done.returncode == 2
     assert "error: --controller other.py:Mine: other.py has no subclass of paceline.Controller called Mine" in done.stderr
+
+
+#: 10 ms: five opportunities of 1504 bytes; three packets delivered, 3088 bytes. Signal delays 1 1 2 2 3 3 4 5 6 7.
+LOG = """\
+# mahimahi mm-link (Uplink) [x.trace] > x.log
+# base timestamp: 1000
+1002 + 1504
+1003 # 1504
+1003 - 1504 1
+1004 + 80
+1004 + 1504
+1004 d 1 1504
+1006 # 1504
+1006 - 80 2
+1008 # 1504
+1010 # 1504
+1011 + 1504
+1012 # 1504
+1012 - 1504 1
+"""
+
+
+def test_the_log_of_a_link_gives_the_measures_of_a_record(paceline: Command, tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_text(LOG)
+    done = paceline("trace", "info", "x.log", "--json")
+    assert json.loads(done.stdout) == {
+        "duration_s": 0.01,
+        "arrived_packets": 4,
+        "delivered_packets": 3,
+        "dropped_packets": 1,
+        "capacity_bps": pytest.approx(6_016_000),
+        "throughput_bps": pytest.approx(2_470_400),
+        "utilization": pytest.approx(3088 / 7520),
+        "queue_p95_ms": 2,
+        "signal_delay_p95_ms": 7,
+        "power_score": pytest.approx(2.4704 / 0.007),
+    }
+    assert "signal_delay_p95_ms" in paceline("trace", "info", "x.log").stdout
+    (tmp_path / "x.log").write_text(LOG + "1013 x 5\n")
+    done = paceline("trace", "info", "x.log")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: x.log:16: `+ bytes`, `# bytes`, `- bytes delay` or `d packets bytes` is needed")

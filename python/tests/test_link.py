@@ -1,5 +1,6 @@
 """``paceline link``: options, exit status, signals, and a real link where this machine allows one."""
 
+import json
 import os
 import signal
 import subprocess
@@ -58,6 +59,9 @@ while (got := s.recvfrom(2000))[0] != b"end":
         (("--loss", "200%"), "error: --loss 200%: out of range; allowed: 0% to 99%"),
         (("--queue", "codl"), "error: --queue codl: unknown queue; did you mean `codel`?"),
         (("--downlink-queue", "codel,target=5"), "error: --downlink-queue codel,target=5: "),
+        (("--uplink-log", "no/such/up.log"), "error: --uplink-log no/such/up.log: No such file or directory"),
+        (("--downlink-log", "."), "error: --downlink-log .: Is a directory"),
+        (("--uplink-log", "x", "--downlink-log", "x"), "error: --downlink-log x: is the log of the uplink as well"),
         (("--seed", "-1"), "Invalid value for '--seed'"),
     ],
 )
@@ -77,6 +81,56 @@ def test_the_command_gives_output_and_exit_status(paceline: Command) -> None:
     assert paceline("link", "sh", "-c", "kill -9 $$").returncode == 137
     done = paceline("link", "no-such-program", "--delay")
     assert (done.returncode, done.stderr) == (2, "error: cannot run no-such-program: No such file or directory (os error 2)\n")
+
+
+@real
+def test_the_summary_is_one_json_object_on_stderr(paceline: Command) -> None:
+    done = paceline("link", "--json", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert (done.returncode, done.stdout) == (3, "out\n")
+    first, last = done.stderr.splitlines()
+    assert first == "err"
+    answer = json.loads(last)
+    assert (answer["status"], answer["log_failure"]) == (3, None)
+    assert answer["uplink"]["entered_packets"] == answer["downlink"]["entered_packets"] == 0
+
+
+@real
+def test_logs_agree_with_the_summary(paceline: Command, tmp_path: Path) -> None:
+    (tmp_path / "up.trace").write_text("1\n3\n")
+    logs = ("--uplink-log", "up.log", "--downlink-log", "down.log")
+    link = ("--uplink", "up.trace", "--downlink", "12 Mbit/s", "--delay", "5ms", "--overhead", "4B")
+    with subprocess.Popen([sys.executable, "-c", ECHO_SERVER], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        done = paceline("link", *link, *logs, "--json", "--", sys.executable, "-c", ECHO, port)
+        server.kill()
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stderr)
+    header = (tmp_path / "up.log").read_text().splitlines()[:5]
+    assert header[0] == "# mahimahi mm-link (Uplink) [up.trace] > up.log"
+    assert header[1].startswith('# command line: paceline link --uplink up.trace --downlink "12 Mbit/s" --delay 5ms')
+    assert header[2] == "# queue: droptail [bytes=10027]"
+    assert header[4] == "# base timestamp: 0"
+    for direction in ("up", "down"):
+        told = paceline("trace", "info", f"{direction}.log", "--json")
+        stats = json.loads(told.stdout)
+        counts = answer[f"{direction}link"]
+        assert stats["arrived_packets"] == counts["entered_packets"]
+        assert stats["delivered_packets"] == counts["left_packets"]
+        assert stats["dropped_packets"] == 0
+    # 1000 bytes, 28 of headers, 4 more: a packet at a time, so each waits for the next opportunity alone.
+    departures = [line for line in (tmp_path / "up.log").read_text().splitlines() if " - 1032 " in line]
+    assert len(departures) == 10
+    assert all(int(line.split()[3]) <= 2 for line in departures)
+
+
+@real
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_an_error_at_the_end(paceline: Command) -> None:
+    done = paceline("link", "--uplink-log", "/dev/full", "--", "sh", "-c", "echo done")
+    assert (done.returncode, done.stdout) == (1, "done\n")
+    assert done.stderr == "error: the log is not complete: /dev/full: No space left on device (os error 28)\n"
+    assert paceline("link", "--uplink-log", "/dev/full", "--", "sh", "-c", "exit 7").returncode == 7
 
 
 @real

@@ -1,6 +1,7 @@
 //! What can go wrong, said so that one knows what to do.
 
 use std::io;
+use std::path::PathBuf;
 
 /// Why there is no emulated link.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,14 @@ pub enum Error {
     Command {
         /// As it was given.
         program: String,
+        /// Why.
+        reason: io::Error,
+    },
+    /// A log cannot be made.
+    #[error("{}: {reason}", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
         /// Why.
         reason: io::Error,
     },

@@ -17,6 +17,7 @@ use paceline_net::{LinkSpec, PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 use crate::Error;
 use crate::arena::{Arena, Place};
 use crate::counts::Counts;
+use crate::log::{Log, LogFile};
 use crate::packet::{FRAME_HEADER_BYTES, MAX_FRAME_BYTES, Outgoing, Segments, tag};
 use crate::passage::{Arrived, Passage};
 use crate::tun::Device;
@@ -28,6 +29,8 @@ pub struct Direction {
     pub spec: LinkSpec,
     /// Bytes that the link carries for each packet besides its IP bytes. The link of the mahimahi emulator has 4.
     pub overhead_bytes: u32,
+    /// Where it is written down what happens.
+    pub log: Option<LogFile>,
 }
 
 /// Frames read in a row before those that are due are written.
@@ -68,12 +71,18 @@ pub struct Forwarder<S, D> {
 }
 
 impl<S: Device, D: Device> Forwarder<S, D> {
-    /// `seed` and `stream` pick the random streams of the link.
-    pub fn new(source: S, sink: D, direction: Direction, seed: u64, stream: u64) -> Self {
+    /// `seed` and `stream` pick the random streams of the link; `log` is told what happens.
+    pub fn new(
+        source: S,
+        sink: D,
+        direction: Direction,
+        (seed, stream): (u64, u64),
+        log: Option<Log>,
+    ) -> Self {
         Self {
             source,
             sink,
-            passage: Passage::new(direction.spec, seed, stream),
+            passage: Passage::new(direction.spec, seed, stream, log),
             overhead_bytes: direction.overhead_bytes,
             arena: Arena::default(),
             counts: Counts::default(),
@@ -249,6 +258,7 @@ pub fn carry<S: Device + AsFd, D: Device>(
             Err(_) => break,
         }
     }
+    forwarder.passage.end(clock());
     forwarder.counts
 }
 

@@ -30,8 +30,8 @@ impl Device for Paper {
 
 fn forwarder(spec: LinkSpec) -> (Paper, Paper, Forwarder<Paper, Paper>) {
     let (source, sink) = (Paper::default(), Paper::default());
-    let direction = Direction { spec, overhead_bytes: 0 };
-    (source.clone(), sink.clone(), Forwarder::new(source, sink, direction, 1, 0))
+    let direction = Direction { spec, ..Direction::default() };
+    (source.clone(), sink.clone(), Forwarder::new(source, sink, direction, (1, 0), None))
 }
 
 /// Sizes of the packets written since the last call; of those that leave as one, of all together.
@@ -95,11 +95,11 @@ fn a_device_that_refuses_packets_is_counted() {
     }
     let source = Paper::default();
     source.0.borrow_mut().push_back(tcp_frame(false, 3000, 1000, 0, 0));
-    let mut forwarder = Forwarder::new(source, Down, Direction::default(), 1, 0);
+    let mut forwarder = Forwarder::new(source, Down, Direction::default(), (1, 0), None);
     assert!(!forwarder.take_in(&|| 5).unwrap());
     forwarder.give_out(&|| PS_PER_MS);
     assert_eq!(forwarder.counts.unwritable_packets, 3);
-    let mut gone = Forwarder::new(Down, Paper::default(), Direction::default(), 1, 0);
+    let mut gone = Forwarder::new(Down, Paper::default(), Direction::default(), (1, 0), None);
     assert!(gone.take_in(&|| 0).is_err(), "nothing will ever come again");
 }
 

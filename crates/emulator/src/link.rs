@@ -1,14 +1,16 @@
 //! Sets the link up, runs the command, and takes everything down again.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
+use std::mem;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
@@ -22,6 +24,7 @@ use crate::address::{Block, Claim, INSIDE_DEVICE, OUTSIDE_DEVICE, claim};
 use crate::counts::Counts;
 use crate::forward::{Direction, Forwarder, Stop, carry};
 use crate::inside::{Inside, PASSED_ON, Report, is_from_a_process};
+use crate::log::{self, Log, LogFile};
 use crate::netlink::Netlink;
 use crate::sys::{self, Program};
 use crate::tun::Tun;
@@ -73,6 +76,8 @@ pub struct Outcome {
     pub up: Counts,
     /// From the outside to the command.
     pub down: Counts,
+    /// Why a log is not complete.
+    pub log_failure: Option<String>,
 }
 
 /// Runs `command` (the program, then its arguments) behind an emulated link and waits for its end.
@@ -83,6 +88,9 @@ pub struct Outcome {
 /// # Errors
 /// See [`Error`]. What was set up by then is gone.
 pub fn run(emulation: Emulation, command: &[OsString]) -> Result<Outcome, Error> {
+    let logs = [&emulation.up, &emulation.down].map(create_log);
+    let [up_log, down_log] = logs;
+    let logs = [up_log?, down_log?];
     let claim = claim()?;
     let outside = make_outside(&claim)?;
     let program = program(command, &claim)?;
@@ -91,7 +99,7 @@ pub fn run(emulation: Emulation, command: &[OsString]) -> Result<Outcome, Error>
     let mask = passed_on.thread_swap_mask(SigmaskHow::SIG_BLOCK);
     let mask = mask.map_err(|error| Error::system("block signals", error))?;
     let init = AtomicI32::new(0);
-    let guest = Guest { emulation, outside, block: claim.block, program, mask, init: &init };
+    let guest = Guest { emulation, logs, outside, block: claim.block, program, mask, init: &init };
     let outcome = thread::scope(|scope| {
         let ended = &stop;
         let host =
@@ -114,6 +122,10 @@ pub fn run(emulation: Emulation, command: &[OsString]) -> Result<Outcome, Error>
         }
         other => other,
     })
+}
+
+fn create_log(direction: &Direction) -> Result<Option<File>, Error> {
+    direction.log.as_ref().map(LogFile::create).transpose()
 }
 
 /// Says that the thread which has it has ended.
@@ -221,6 +233,8 @@ fn program(command: &[OsString], claim: &Claim) -> Result<Program, Error> {
 /// What the thread needs that lives in the namespace of the command.
 struct Guest<'a> {
     emulation: Emulation,
+    /// Of the uplink, of the downlink.
+    logs: [Option<File>; 2],
     outside: Tun,
     block: Block,
     program: Program,
@@ -231,16 +245,35 @@ struct Guest<'a> {
 
 impl Guest<'_> {
     /// Moves this thread into a new network namespace, joins that to the outside, and runs the command in it.
-    fn run(self) -> Result<Outcome, Error> {
+    fn run(mut self) -> Result<Outcome, Error> {
         unshare(CloneFlags::CLONE_NEWNET)
             .map_err(|error| Error::system("make a network namespace", error))?;
         let inside = make_inside(self.block)?;
         let stop = Stop::new()?;
         let start = Instant::now();
         let Emulation { up, down, seed, realtime } = self.emulation.clone();
-        let up = Forwarder::new(inside.another()?, self.outside.another()?, up, seed, 0);
-        let down = Forwarder::new(self.outside.another()?, inside, down, seed, 1);
+        let start_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let files = mem::take(&mut self.logs);
         thread::scope(|scope| {
+            let logger = |link, direction: &Direction, file| {
+                let to_write = direction.log.clone().zip(file);
+                let Some((log, file)) = to_write else { return Ok((None, None)) };
+                let (sender, receiver) = mpsc::channel();
+                let (header, spec) = (log.header(link, start_ms as u64), direction.spec.clone());
+                let thread = thread::Builder::new().name("paceline-log".into());
+                let thread = thread.spawn_scoped(scope, move || {
+                    let written = log::write(&receiver, file, &header, &spec);
+                    written.map_err(|error| format!("{}: {error}", header.file))
+                });
+                let thread = thread.map_err(|error| Error::system("start a thread", error))?;
+                Ok((Some(Log::new(sender)), Some(thread)))
+            };
+            let [up_file, down_file] = files;
+            let (up_log, up_writer) = logger("Uplink", &up, up_file)?;
+            let (down_log, down_writer) = logger("Downlink", &down, down_file)?;
+            let outside = || self.outside.another();
+            let up = Forwarder::new(inside.another()?, outside()?, up, (seed, 0), up_log);
+            let down = Forwarder::new(outside()?, inside, down, (seed, 1), down_log);
             // Threads must be started before the PID namespace: it is for processes only.
             let carrier = |name: &str, forwarder| {
                 let thread = thread::Builder::new().name(name.into());
@@ -262,7 +295,12 @@ impl Guest<'_> {
             let counts = |thread: thread::ScopedJoinHandle<'_, Counts>| {
                 thread.join().map_err(|_| Error::Killed)
             };
-            Ok(Outcome { up: counts(up)?, down: counts(down)?, status: status? })
+            let (up, down) = (counts(up)?, counts(down)?);
+            let mut log_failure = None;
+            for writer in [up_writer, down_writer].into_iter().flatten() {
+                log_failure = log_failure.or(writer.join().map_err(|_| Error::Killed)?.err());
+            }
+            Ok(Outcome { up, down, status: status?, log_failure })
         })
     }
 

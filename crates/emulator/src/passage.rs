@@ -6,14 +6,18 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use paceline_net::log::LogEvent;
 use paceline_net::queue::{Ecn, Tag};
 use paceline_net::{DropReason, Link, LinkSpec, Picos, QueueSpec, ServedLink, Verdict};
+
+use crate::log::Log;
 
 /// A direction of a link in operation. `T` is what it carries.
 pub struct Passage<T> {
     model: Model<T>,
     under_way: UnderWay<T>,
     dropped: VecDeque<(T, DropReason)>,
+    log: Option<Log>,
 }
 
 /// Drop-tail is a formula; any other queue is asked when its transmitter is free.
@@ -34,31 +38,48 @@ pub struct Arrived<T> {
 }
 
 impl<T: Send + 'static> Passage<T> {
-    /// A direction that has carried nothing. `seed` and `stream` pick its random streams, as for [`Link`].
-    pub fn new(spec: LinkSpec, seed: u64, stream: u64) -> Self {
+    /// A direction that has carried nothing. `seed` and `stream` pick its random streams, as for [`Link`]. What random loss takes
+    /// does not reach the link, and its log.
+    pub fn new(spec: LinkSpec, seed: u64, stream: u64, log: Option<Log>) -> Self {
         let under_way = UnderWay::new(spec.keeps_order());
         let model = match spec.queue {
             QueueSpec::DropTail => Model::Formula(Link::new(spec, seed, stream)),
             _ => Model::Served(ServedLink::new(spec, seed, stream)),
         };
-        Self { model, under_way, dropped: VecDeque::new() }
+        Self { model, under_way, dropped: VecDeque::new(), log }
     }
 
     /// A packet enters at `now`. Times must not decrease from call to call, of whichever method.
     pub fn enter(&mut self, now: Picos, tag: Tag, item: T) {
         match &mut self.model {
             Model::Formula(link) => match link.enqueue(now, tag.bytes) {
-                Verdict::Pass { arrives, .. } => {
+                Verdict::Pass { departs, arrives } => {
+                    if let Some(log) = &mut self.log {
+                        let bytes = tag.bytes;
+                        log.add(now, LogEvent::Arrival { time: now, bytes });
+                        log.add(now, LogEvent::Departure { time: departs, bytes, arrived: now });
+                    }
                     let marked = tag.ecn == Ecn::Marked;
                     self.under_way.push(Arrived { item, time: arrives, marked });
                 }
-                Verdict::Drop(reason) => self.dropped.push_back((item, reason)),
+                Verdict::Drop(reason) => {
+                    if let Some(log) = &mut self.log
+                        && reason != DropReason::Random
+                    {
+                        log.add(now, LogEvent::Arrival { time: now, bytes: tag.bytes });
+                        log_drop(log, now, tag.bytes, reason);
+                    }
+                    self.dropped.push_back((item, reason));
+                }
             },
             Model::Served(link) => {
-                self.under_way.serve(link, now);
+                let (dropped, log, bytes) = (&mut self.dropped, &mut self.log, tag.bytes);
+                self.under_way.serve(link, now, log);
+                collect_dropped(link, now, None, dropped, log);
                 link.arrive(now, tag, item);
-                self.under_way.serve(link, now);
-                self.collect_dropped();
+                collect_dropped(link, now, Some(bytes), dropped, log);
+                self.under_way.serve(link, now, log);
+                collect_dropped(link, now, None, dropped, log);
             }
         }
     }
@@ -68,8 +89,8 @@ impl<T: Send + 'static> Passage<T> {
         if let Model::Served(link) = &mut self.model
             && link.due() <= now
         {
-            self.under_way.serve(link, now);
-            self.collect_dropped();
+            self.under_way.serve(link, now, &mut self.log);
+            collect_dropped(link, now, None, &mut self.dropped, &mut self.log);
         }
         self.under_way.pop(now)
     }
@@ -88,13 +109,43 @@ impl<T: Send + 'static> Passage<T> {
         served.into_iter().chain(self.under_way.next()).min()
     }
 
-    fn collect_dropped(&mut self) {
-        let Model::Served(link) = &mut self.model else { return };
-        let at = self.dropped.len();
-        while let Some((packet, reason)) = link.take_dropped() {
-            // It gives the latest first.
-            self.dropped.insert(at, (packet.item, reason));
+    /// Nothing more will enter or leave.
+    pub fn end(&mut self, now: Picos) {
+        if let Some(log) = self.log.take() {
+            log.end(now);
         }
+    }
+}
+
+/// Takes what `link` has dropped by `now`, since `arrived` bytes did.
+fn collect_dropped<T: Send + 'static>(
+    link: &mut ServedLink<T>,
+    now: Picos,
+    arrived: Option<u32>,
+    dropped: &mut VecDeque<(T, DropReason)>,
+    log: &mut Option<Log>,
+) {
+    let at = dropped.len();
+    let mut sizes = Vec::new();
+    while let Some((packet, reason)) = link.take_dropped() {
+        // It gives the latest first.
+        dropped.insert(at, (packet.item, reason));
+        sizes.push((packet.tag.bytes, reason));
+    }
+    let Some(log) = log else { return };
+    let is_lost = sizes.iter().any(|(_, reason)| *reason == DropReason::Random);
+    if let Some(bytes) = arrived.filter(|_| !is_lost) {
+        log.add(now, LogEvent::Arrival { time: now, bytes });
+    }
+    for (bytes, reason) in sizes.into_iter().rev() {
+        log_drop(log, now, bytes, reason);
+    }
+}
+
+/// What random loss took has never reached the link; what a trace that is over leaves behind waits for ever, as in mahimahi.
+fn log_drop(log: &mut Log, now: Picos, bytes: u32, reason: DropReason) {
+    if matches!(reason, DropReason::Buffer | DropReason::Managed) {
+        log.add(now, LogEvent::Drop { time: now, bytes });
     }
 }
 
@@ -155,8 +206,12 @@ impl<T: Send + 'static> UnderWay<T> {
         }
     }
 
-    fn serve(&mut self, link: &mut ServedLink<T>, until: Picos) {
+    fn serve(&mut self, link: &mut ServedLink<T>, until: Picos, log: &mut Option<Log>) {
         while let Some(sent) = link.serve(until) {
+            if let Some(log) = log {
+                let (bytes, arrived) = (sent.packet.tag.bytes, sent.packet.arrived);
+                log.add(until, LogEvent::Departure { time: sent.departs, bytes, arrived });
+            }
             let marked = sent.packet.tag.ecn == Ecn::Marked;
             self.push(Arrived { item: sent.packet.item, time: sent.arrives, marked });
         }
@@ -184,7 +239,9 @@ impl<T: Send + 'static> UnderWay<T> {
 mod tests {
     use super::*;
     use paceline_net::queue::CodelSpec;
-    use paceline_net::{Buffer, Capacity, Jitter, LossModel, PS_PER_MS, PS_PER_US, Reorder};
+    use paceline_net::{
+        Buffer, Capacity, Jitter, LossModel, PS_PER_MS, PS_PER_S, PS_PER_US, Reorder,
+    };
     use proptest::prelude::*;
 
     /// Carries packets that enter at `arrivals` (ps, bytes); the driver wakes only at times that are multiples of `tick`.
@@ -193,7 +250,7 @@ mod tests {
         arrivals: &[(Picos, u32)],
         tick: Picos,
     ) -> Vec<Result<Picos, DropReason>> {
-        let mut passage = Passage::new(spec, 3, 4);
+        let mut passage = Passage::new(spec, 3, 4, None);
         let mut fates = vec![None; arrivals.len()];
         let mut wake = |passage: &mut Passage<usize>, now| {
             let mut latest = 0;
@@ -233,6 +290,59 @@ mod tests {
         let fates = carry(spec, &[(0, 1500); 3], 1);
         let full = Err(DropReason::Buffer);
         assert_eq!(fates, [Ok(21 * PS_PER_MS), Ok(22 * PS_PER_MS), full]);
+    }
+
+    /// The events that are logged when packets of 1500 bytes enter at `arrivals`, us.
+    fn log_of(spec: LinkSpec, arrivals: impl IntoIterator<Item = u64>) -> Vec<LogEvent> {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let mut passage = Passage::new(spec, 3, 4, Some(Log::new(sender)));
+        for us in arrivals {
+            let now = us * PS_PER_US;
+            while passage.leave(now).is_some() {}
+            passage.enter(now, Tag { bytes: 1500, ..Tag::default() }, ());
+        }
+        while let Some(due) = passage.due() {
+            passage.leave(due);
+        }
+        passage.end(PS_PER_S);
+        receiver.into_iter().flatten().collect()
+    }
+
+    #[test]
+    fn a_log_has_what_reaches_the_link_leaves_it_or_is_dropped_there() {
+        let queues = [QueueSpec::DropTail, QueueSpec::DropHead];
+        for queue in queues.into_iter().chain([QueueSpec::Codel(CodelSpec::default())]) {
+            let spec = LinkSpec {
+                capacity: Capacity::Constant(12e6),
+                delay_ps: 30 * PS_PER_MS,
+                buffer: Buffer { packets: Some(20), ..Buffer::default() },
+                loss: Some(LossModel::Periodic(10)),
+                queue,
+                ..LinkSpec::default()
+            };
+            // Twice what the link carries, for 200 ms.
+            let events = log_of(spec, (0..400).map(|k| k * 500));
+            let arrivals = events.iter().filter(|e| matches!(e, LogEvent::Arrival { .. })).count();
+            let drops = events.iter().filter(|e| matches!(e, LogEvent::Drop { .. })).count();
+            let departures: Vec<Picos> = events
+                .iter()
+                .filter_map(|event| match *event {
+                    LogEvent::Departure { time, arrived, .. } => {
+                        assert!(
+                            arrived < time && time - arrived <= 21 * PS_PER_MS,
+                            "no propagation"
+                        );
+                        Some(time)
+                    }
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(arrivals, 360, "one in ten does not reach the link");
+            assert!(drops > 100);
+            assert_eq!(departures.len() + drops, arrivals);
+            assert!(departures.is_sorted());
+            assert_eq!(events.last(), Some(&LogEvent::Passed { time: PS_PER_S }));
+        }
     }
 
     fn any_spec() -> impl Strategy<Value = LinkSpec> {

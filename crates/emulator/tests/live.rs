@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
 };
-use paceline_emulator::{Direction, Emulation, Error, Outcome, Status, run};
+use paceline_emulator::{Direction, Emulation, Error, LogFile, Outcome, Status, run};
+use paceline_net::log::LogStats;
 use paceline_net::random::{Purpose, RandomStream};
 use paceline_net::{Buffer, Capacity, LinkSpec, PS_PER_MS};
 
@@ -49,7 +50,7 @@ fn missing() -> Option<&'static str> {
 }
 
 fn both(spec: LinkSpec) -> Emulation {
-    let direction = Direction { spec, overhead_bytes: 0 };
+    let direction = Direction { spec, ..Direction::default() };
     Emulation { up: direction.clone(), down: direction, seed: 1, realtime: false }
 }
 
@@ -241,7 +242,7 @@ fn a_rate_is_kept_and_a_full_buffer_drops() {
     let up = |packets| {
         let buffer = Buffer { packets, ..Buffer::default() };
         let spec = LinkSpec { capacity: capacity.clone(), buffer, ..LinkSpec::default() };
-        Emulation { up: Direction { spec, overhead_bytes: 0 }, ..delay(0) }
+        Emulation { up: Direction { spec, ..Direction::default() }, ..delay(0) }
     };
     let answer = scratch("rate");
     with_echo(up(None), |port| task("flood", port, &answer));
@@ -258,6 +259,61 @@ fn a_rate_is_kept_and_a_full_buffer_drops() {
     assert_eq!(count + up.dropped_full as f64, 400.0);
     // 100 wait and one is sent; the slower the sender, the more get through, one in 2 ms.
     assert!(count >= 101.0 && count <= 102.0 + ms / 2.0, "{count} in {ms} ms");
+}
+
+#[test]
+fn a_log_agrees_with_the_counts_also_when_the_command_is_killed() {
+    let Some(_turn) = turn("a_log_agrees_with_the_counts_also_when_the_command_is_killed") else {
+        return;
+    };
+    let paths = ["up.log", "down.log"].map(scratch);
+    let buffer = Buffer { packets: Some(100), ..Buffer::default() };
+    let spec = LinkSpec { capacity: Capacity::Constant(4e6), buffer, ..LinkSpec::default() };
+    let direction = |path: &PathBuf| {
+        let path = path.clone();
+        let log = LogFile { path, capacity: "4 Mbit/s".into(), command_line: "test".into() };
+        Direction { spec: spec.clone(), log: Some(log), ..Direction::default() }
+    };
+    let emulation = Emulation { up: direction(&paths[0]), down: direction(&paths[1]), ..delay(0) };
+    let answer = scratch("log");
+    let outcome = with_echo(emulation.clone(), |port| task("flood", port, &answer));
+    let [back, ms] = numbers(&answer)[..] else { panic!("two numbers") };
+    assert_eq!(outcome.log_failure, None);
+    for (path, counts) in paths.iter().zip([&outcome.up, &outcome.down]) {
+        let stats = stats(path);
+        assert_eq!(stats.arrived_packets, counts.entered_packets);
+        assert_eq!(stats.delivered_packets, counts.left_packets);
+        assert_eq!(stats.dropped_packets, counts.dropped_full);
+        let capacity = stats.capacity_bps.unwrap();
+        assert!((3.9e6..4.1e6).contains(&capacity), "{capacity}");
+    }
+    assert!(outcome.up.dropped_full > 0 && back > 100.0);
+    // 100 packets of 2 ms each.
+    let queue_ms = stats(&paths[0]).queue_p95_ms.unwrap();
+    assert!((100..=203).contains(&queue_ms), "{queue_ms} of {ms}");
+
+    let outcome = run(emulation, &words(&["sh", "-c", "kill -9 $$"])).unwrap();
+    assert_eq!(outcome.status, Status::Killed(9));
+    for path in paths {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("# mahimahi mm-link ("), "{text}");
+        assert!(text.ends_with('\n'));
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// What the log at `path` says.
+fn stats(path: &Path) -> LogStats {
+    LogStats::read(&fs::read(path).unwrap()[..], "log").unwrap()
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_named_before_anything_begins() {
+    let path = PathBuf::from("/no/such/directory/up.log");
+    let log = LogFile { path, capacity: String::new(), command_line: String::new() };
+    let up = Direction { log: Some(log), ..Direction::default() };
+    let error = run(Emulation { up, ..delay(0) }, &words(&["true"])).unwrap_err().to_string();
+    assert!(error.starts_with("/no/such/directory/up.log: No such file"), "{error}");
 }
 
 /// The last thing that a command sends arrives, though it ends at once.

@@ -182,17 +182,17 @@ fn units_and_ranges() {
         (
             BUFFER,
             "loss = 2",
-            "bad.toml:6: link.loss = 2: out of range; allowed: 0% to 99%, or a number 0 to 0.99; or a table with kind = bernoulli, periodic, gilbert-elliott",
+            "bad.toml:6: link.loss = 2: out of range; allowed: 0% to 99%, or a number 0 to 0.99; or a table with kind = bernoulli, periodic, gilbert-elliott, on-off",
         ),
         (
             BUFFER,
             "loss = \"0.1\"",
-            "bad.toml:6: link.loss = \"0.1\": a probability needs a unit; allowed: 0% to 99%, or a number 0 to 0.99; or a table with kind = bernoulli, periodic, gilbert-elliott",
+            "bad.toml:6: link.loss = \"0.1\": a probability needs a unit; allowed: 0% to 99%, or a number 0 to 0.99; or a table with kind = bernoulli, periodic, gilbert-elliott, on-off",
         ),
         (
             BUFFER,
             "loss = inf",
-            "bad.toml:6: link.loss = inf: out of range; allowed: 0% to 99%, or a number 0 to 0.99; or a table with kind = bernoulli, periodic, gilbert-elliott",
+            "bad.toml:6: link.loss = inf: out of range; allowed: 0% to 99%, or a number 0 to 0.99; or a table with kind = bernoulli, periodic, gilbert-elliott, on-off",
         ),
     ]);
 }
@@ -373,12 +373,17 @@ fn impairments_and_queues() {
         (
             BUFFER,
             "loss = { kind = \"gilbert\", p = 0.1 }",
-            "bad.toml:6: link.loss.kind = \"gilbert\": unknown loss; allowed: bernoulli, periodic, gilbert-elliott",
+            "bad.toml:6: link.loss.kind = \"gilbert\": unknown loss; allowed: bernoulli, periodic, gilbert-elliott, on-off",
         ),
         (
             BUFFER,
             "loss = { kind = \"periodic\", every = 0 }",
             "bad.toml:6: link.loss.every = 0: out of range; allowed: a whole number, 1 to 1099511627776",
+        ),
+        (
+            BUFFER,
+            "loss = { kind = \"on-off\", on = \"5 s\", off = \"0 s\" }",
+            "bad.toml:6: link.loss.off = \"0 s\": out of range; allowed: 1 ms to 86400 s (units: ns, us, µs, ms, s, min)",
         ),
         (
             BUFFER,

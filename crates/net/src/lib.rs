@@ -10,6 +10,7 @@
 mod buffer;
 mod delivery;
 pub mod link;
+pub mod log;
 mod loss;
 mod plain;
 pub mod queue;

@@ -69,6 +69,13 @@ pub enum LossModel {
     Bernoulli(f64),
     /// Every n-th packet, n ≥ 1: the deterministic loss that square-root laws are derived for.
     Periodic(u64),
+    /// The link is on and off by turns, on at first, for exponential times, and loses every packet while it is off.
+    OnOff {
+        /// Mean time on, ps.
+        on_ps: Picos,
+        /// Mean time off, ps.
+        off_ps: Picos,
+    },
     /// Two states; the transition is drawn before each packet, then the loss with the state's probability.
     GilbertElliott {
         /// P(good → bad) per packet.
@@ -207,6 +214,10 @@ impl LinkSpec {
             Some(LossModel::Periodic(every)) => {
                 in_range("loss.every", every as f64, "a whole number from 1", every > 0)?;
             }
+            Some(LossModel::OnOff { on_ps, off_ps }) => {
+                let least = on_ps.min(off_ps);
+                in_range("loss.on", least as f64, "mean times above 0", least > 0)?;
+            }
             Some(LossModel::GilbertElliott { p, r, loss_bad, loss_good }) => {
                 probability("loss.p", p)?;
                 probability("loss.r", r)?;
@@ -280,7 +291,7 @@ impl Link {
     #[inline]
     pub fn enqueue(&mut self, now: Picos, bytes: u32) -> Verdict {
         if let Some(loss) = &mut self.loss
-            && loss.on_packet()
+            && loss.on_packet(now)
         {
             return Verdict::Drop(DropReason::Random);
         }

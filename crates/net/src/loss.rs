@@ -1,8 +1,9 @@
 //! Random loss: which packets vanish before they reach the queue.
 //!
-//! In: one call per packet, in order. Out: whether it is lost. The two-state model is Gilbert's (Bell System Technical
+//! In: one call per packet, in order, with the time. Out: whether it is lost. The two-state model is Gilbert's (Bell System Technical
 //! Journal 39, 1960) with Elliott's loss in both states (Bell System Technical Journal 42, 1963).
 
+use crate::Picos;
 use crate::link::LossModel;
 use crate::random::{Purpose, RandomStream};
 
@@ -10,8 +11,10 @@ use crate::random::{Purpose, RandomStream};
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
     model: LossModel,
-    /// In the bad state of the two-state model. A link starts in the good one.
+    /// In the bad state of a model that has two, or off. A link starts in the good one.
     bad: bool,
+    /// When a link that is on and off by turns changes.
+    until: Picos,
     /// Packets since the last periodic loss.
     since: u64,
     random: RandomStream,
@@ -19,12 +22,17 @@ pub(crate) struct Loss {
 
 impl Loss {
     pub(crate) fn new(model: LossModel, seed: u64, stream: u64) -> Self {
-        Self { model, bad: false, since: 0, random: RandomStream::new(seed, stream, Purpose::Loss) }
+        let mut random = RandomStream::new(seed, stream, Purpose::Loss);
+        let until = match model {
+            LossModel::OnOff { on_ps, .. } => duration(&mut random, on_ps),
+            _ => 0,
+        };
+        Self { model, bad: false, until, since: 0, random }
     }
 
-    /// Whether the next packet is lost.
+    /// Whether the next packet, which comes at `now`, is lost.
     #[inline(never)]
-    pub(crate) fn on_packet(&mut self) -> bool {
+    pub(crate) fn on_packet(&mut self, now: Picos) -> bool {
         match self.model {
             LossModel::Bernoulli(probability) => self.random.chance(probability),
             LossModel::Periodic(every) => {
@@ -35,6 +43,15 @@ impl Loss {
                 }
                 lost
             }
+            LossModel::OnOff { on_ps, off_ps } => {
+                while self.until <= now {
+                    self.bad = !self.bad;
+                    let mean_ps = if self.bad { off_ps } else { on_ps };
+                    let lasts = duration(&mut self.random, mean_ps);
+                    self.until = self.until.saturating_add(lasts);
+                }
+                self.bad
+            }
             LossModel::GilbertElliott { p, r, loss_bad, loss_good } => {
                 let turns = self.random.chance(if self.bad { r } else { p });
                 self.bad ^= turns;
@@ -44,15 +61,21 @@ impl Loss {
     }
 }
 
+/// How long a state lasts: exponential with this mean, at least 1 ps.
+fn duration(random: &mut RandomStream, mean_ps: Picos) -> Picos {
+    (random.exponential(mean_ps as f64) as Picos).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{PS_PER_MS, PS_PER_S};
 
     const PACKETS: usize = 200_000;
 
     fn losses(model: LossModel, seed: u64) -> Vec<bool> {
         let mut loss = Loss::new(model, seed, 0);
-        (0..PACKETS).map(|_| loss.on_packet()).collect()
+        (0..PACKETS).map(|k| loss.on_packet(k as Picos * PS_PER_MS)).collect()
     }
 
     fn fraction(lost: &[bool]) -> f64 {
@@ -108,6 +131,32 @@ mod tests {
         // A link that always turns bad loses its very first packet, and then every second one.
         let model = LossModel::GilbertElliott { p: 1.0, r: 1.0, loss_bad: 1.0, loss_good: 0.0 };
         assert_eq!(losses(model, 4)[..4], [true, false, true, false]);
+    }
+
+    #[test]
+    fn on_and_off_last_as_long_as_they_say() {
+        // A packet each ms for 200 s: off for 50 ms after 150 ms, on average.
+        let model = LossModel::OnOff { on_ps: 150 * PS_PER_MS, off_ps: 50 * PS_PER_MS };
+        let lost = losses(model, 2);
+        assert!(!lost[0], "on at first");
+        let seen = fraction(&lost);
+        // Of n alternating exponential times the share has the deviation (1 - s) s sqrt(2 / n).
+        let outages = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+        let sigma = 0.25 * 0.75 * (2.0 / outages).sqrt();
+        assert!((seen - 0.25).abs() < 4.0 * sigma, "{seen}");
+        // Outages shorter than the gap between two packets are not seen, and those around one are seen as one.
+        let outage_ms = lost.iter().filter(|&&lost| lost).count() as f64 / outages;
+        assert!((outage_ms - 50.5).abs() < 4.0 * 50.0 / outages.sqrt(), "{outage_ms} ms");
+    }
+
+    #[test]
+    fn on_and_off_do_not_depend_on_how_many_packets_come() {
+        let model = LossModel::OnOff { on_ps: PS_PER_S, off_ps: PS_PER_S };
+        let every_ms = losses(model, 3);
+        let mut sparse = Loss::new(model, 3, 0);
+        for k in (0..PACKETS).step_by(777) {
+            assert_eq!(sparse.on_packet(k as Picos * PS_PER_MS), every_ms[k]);
+        }
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl<T: Send + 'static> ServedLink<T> {
     /// served next.
     pub fn arrive(&mut self, now: Picos, tag: Tag, item: T) {
         let packet = Queued { tag, arrived: now, item };
-        if self.loss.as_mut().is_some_and(|loss| loss.on_packet()) {
+        if self.loss.as_mut().is_some_and(|loss| loss.on_packet(now)) {
             return self.dropped.push((packet, DropReason::Random));
         }
         let free = if self.exhausted { None } else { self.service.start(now) };

@@ -15,6 +15,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 pub use error::TraceError;
+pub(crate) use error::excerpt;
 pub use stats::{Percentiles, TraceStats};
 
 /// Bytes that one opportunity serves.

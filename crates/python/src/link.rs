@@ -1,8 +1,9 @@
 //! A command behind an emulated link.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use paceline_emulator::{Counts, Direction, Emulation, Error, Lateness};
+use paceline_emulator::{Counts, Direction, Emulation, Error, Lateness, LogFile};
 use paceline_lab::scenario::{EmulatedDirection, emulated_link};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -11,7 +12,10 @@ use crate::errors::{input_error, run_error};
 
 /// Runs `command` behind the link that `options` (flags without dashes, values) describe and waits for its end.
 ///
-/// Returns JSON: `{"status": exit status, "uplink": {…}, "downlink": {…}}`, the packets of each direction. The interpreter lock
+/// `logs` are those of the uplink and of the downlink.
+///
+/// Returns JSON: `{"status": exit status, "uplink": {…}, "downlink": {…}, "log_failure"}`, the packets of each direction, and why a
+/// log is not complete, or null. The interpreter lock
 /// is released meanwhile; signals go to the command. To be called from the main thread.
 #[pyfunction]
 pub fn run_link(
@@ -19,25 +23,59 @@ pub fn run_link(
     options: Vec<(String, String)>,
     seed: u64,
     realtime: bool,
+    logs: (Option<PathBuf>, Option<PathBuf>),
     command: Vec<OsString>,
 ) -> PyResult<String> {
-    let [up, down] = emulated_link(&options, seed).map_err(input_error)?.map(direction);
+    let paths = [("uplink", logs.0), ("downlink", logs.1)];
+    if let [(_, Some(up)), (_, Some(down))] = &paths
+        && up == down
+    {
+        let down = down.display();
+        return Err(input_error(format!(
+            "--downlink-log {down}: is the log of the uplink as well"
+        )));
+    }
+    let [up, down] = emulated_link(&options, seed).map_err(input_error)?;
+    let command_line = command_line(&options, &command);
+    let log_file = |(flag, path): (&str, Option<PathBuf>)| {
+        let given = options.iter().find(|(name, _)| name == flag);
+        let capacity = given.map_or("unlimited", |(_, value)| value).to_owned();
+        path.map(|path| LogFile { path, capacity, command_line: command_line.clone() })
+    };
+    let flag =
+        |path: &Path| if paths[0].1.as_deref() == Some(path) { "uplink" } else { "downlink" };
+    let [up_log, down_log] = paths.clone().map(log_file);
+    let (up, down) = (direction(up, up_log), direction(down, down_log));
     let emulation = Emulation { up, down, seed, realtime };
     let outcome = py.detach(|| paceline_emulator::run(emulation, &command));
     let outcome = outcome.map_err(|error| match error {
         Error::Command { .. } => input_error(error),
+        Error::Log { ref path, .. } => input_error(format!("--{}-log {error}", flag(path))),
         _ => run_error(error),
     })?;
     let answer = json!({
         "status": outcome.status.code(),
         "uplink": describe(&outcome.up),
         "downlink": describe(&outcome.down),
+        "log_failure": outcome.log_failure,
     });
     Ok(answer.to_string())
 }
 
-fn direction(of: EmulatedDirection) -> Direction {
-    Direction { spec: of.spec, overhead_bytes: of.overhead_bytes }
+fn direction(of: EmulatedDirection, log: Option<LogFile>) -> Direction {
+    Direction { spec: of.spec, overhead_bytes: of.overhead_bytes, log }
+}
+
+/// What a person would have typed, near enough for a comment.
+fn command_line(options: &[(String, String)], command: &[OsString]) -> String {
+    let quoted = |word: &str| match word.contains(char::is_whitespace) {
+        true => format!("\"{word}\""),
+        false => word.to_owned(),
+    };
+    let options = options.iter().flat_map(|(flag, value)| [format!("--{flag}"), quoted(value)]);
+    let command = command.iter().map(|word| quoted(&word.to_string_lossy()));
+    let words = ["paceline".to_owned(), "link".to_owned()].into_iter();
+    words.chain(options).chain(["--".to_owned()]).chain(command).collect::<Vec<_>>().join(" ")
 }
 
 fn describe(counts: &Counts) -> Value {

@@ -1,22 +1,26 @@
 //! Link traces: statistics, the seeded generator, conversion between formats.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::num::NonZeroU32;
 
 use paceline_net::Trace;
+use paceline_net::log::LogStats;
 use paceline_net::trace::convert::RateSteps;
 use paceline_net::trace::synth::Preset;
 use pyo3::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::errors::{input_error, run_error};
 
-/// Statistics of a trace file, as JSON.
+/// Statistics of a trace file, or of the log of a link, as JSON.
 #[pyfunction]
 pub fn trace_info(path: &str) -> PyResult<String> {
+    if let Some(log) = open_log(path) {
+        return log_info(log, path);
+    }
     let stats = Trace::load(path).map_err(input_error)?.stats();
     let capacity = stats.capacity_1s_mbps;
-    // Put together as text: a `Value` would sort the keys.
     let entries = [
         ("opportunities", json!(stats.opportunities)),
         ("first_ms", json!(stats.first_ms)),
@@ -28,8 +32,35 @@ pub fn trace_info(path: &str) -> PyResult<String> {
         ("longest_gap_ms", json!(stats.longest_gap_ms)),
         ("most_in_one_ms", json!(stats.most_in_one_ms)),
     ];
-    let entries = entries.map(|(key, value)| format!("\"{key}\":{value}"));
-    Ok(format!("{{{}}}", entries.join(",")))
+    Ok(object(&entries))
+}
+
+/// A JSON object with its keys in this order; a `Value` would sort them.
+fn object(entries: &[(&str, Value)]) -> String {
+    let entries = entries.iter().map(|(key, value)| format!("\"{key}\":{value}"));
+    format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
+}
+
+/// The file at `path` if it is the log of a link: they begin with a comment, which traces do not have.
+fn open_log(path: &str) -> Option<BufReader<File>> {
+    let mut file = BufReader::new(File::open(path).ok()?);
+    (file.fill_buf().ok()?.first() == Some(&b'#')).then_some(file)
+}
+
+fn log_info(log: impl BufRead, path: &str) -> PyResult<String> {
+    let stats = LogStats::read(log, path).map_err(input_error)?;
+    Ok(object(&[
+        ("duration_s", json!(stats.duration_s)),
+        ("arrived_packets", json!(stats.arrived_packets)),
+        ("delivered_packets", json!(stats.delivered_packets)),
+        ("dropped_packets", json!(stats.dropped_packets)),
+        ("capacity_bps", json!(stats.capacity_bps)),
+        ("throughput_bps", json!(stats.throughput_bps)),
+        ("utilization", json!(stats.utilization())),
+        ("queue_p95_ms", json!(stats.queue_p95_ms)),
+        ("signal_delay_p95_ms", json!(stats.signal_delay_p95_ms)),
+        ("power_score", json!(stats.power_score())),
+    ]))
 }
 
 /// Writes a synthetic trace to `out`: `preset` names the kind of link, `seed` and `duration_s` pick it, `mean_bps` scales it.

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -47,7 +48,9 @@ def link(
             "queue", "KIND[,KEY=VALUE]", 'Queue: droptail, drophead, codel, pie, fq_codel, … as "codel,target=5 ms" [droptail].'
         ),
     ] = None,
-    loss: Annotated[Text, _both("loss", "SHARE", 'Random loss, "1%" or "gilbert-elliott,p=…,r=…,loss_bad=…" [none].')] = None,
+    loss: Annotated[
+        Text, _both("loss", "SHARE", 'Random loss, "1%", "gilbert-elliott,p=…,r=…,loss_bad=…" or "on-off,on=5 s,off=1 s" [none].')
+    ] = None,
     jitter: Annotated[Text, _both("jitter", "KIND,KEY=VALUE", 'Random delay: "exponential,mean=1 ms" [none].')] = None,
     reorder: Annotated[Text, _both("reorder", "KEY=VALUE", 'Some packets held back: "probability=1%,extra=5 ms" [none].')] = None,
     overhead: Annotated[
@@ -65,6 +68,15 @@ def link(
     downlink_jitter: Annotated[Text, _one("downlink-jitter")] = None,
     uplink_reorder: Annotated[Text, _one("uplink-reorder")] = None,
     downlink_reorder: Annotated[Text, _one("downlink-reorder")] = None,
+    uplink_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--uplink-log", metavar="FILE", help="Write down what the uplink does, as mahimahi does.", show_default=False
+        ),
+    ] = None,
+    downlink_log: Annotated[
+        Path | None, typer.Option("--downlink-log", metavar="FILE", help="The same, for the downlink.", show_default=False)
+    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Traces do not repeat: after the last opportunity nothing passes.")
     ] = False,
@@ -74,6 +86,9 @@ def link(
         typer.Option("--realtime", help="Real-time priority for the emulator: exact on a busy machine, at the cost of the rest."),
     ] = False,
     summary: Annotated[bool, typer.Option("--summary", help="At the end, say on stderr what became of the packets.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The summary as one JSON object, the last line on stderr: stdout is the command's.")
+    ] = False,
 ) -> None:
     """Run a program behind an emulated link; leave with its exit status.
 
@@ -107,11 +122,17 @@ def link(
     options = [(flag, value) for flag, value in given.items() if value is not None]
     program = command or [os.environ.get("SHELL", "/bin/sh")]
     sys.stdout.flush()
-    answer = json.loads(_native.run_link(options, seed, realtime, program))
-    if summary:
+    answer = json.loads(_native.run_link(options, seed, realtime, (uplink_log, downlink_log), program))
+    status = answer["status"]
+    if failure := answer["log_failure"]:
+        console(stderr=True).print(f"error: the log is not complete: {failure}", soft_wrap=True)
+        status = status or 1
+    if as_json:
+        typer.echo(json.dumps(answer), err=True)
+    elif summary:
         for direction in ("uplink", "downlink"):
             console(stderr=True).print(_summary(direction, answer[direction]), soft_wrap=True)
-    raise typer.Exit(answer["status"])
+    raise typer.Exit(status)
 
 
 def _summary(direction: str, counts: dict[str, Any]) -> str:

@@ -16,10 +16,10 @@ app = typer.Typer(help="Link traces: statistics, seeded generator, formats.", no
 
 @app.command()
 def info(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace file.", show_default=False)],
+    trace: Annotated[Path, typer.Argument(metavar="FILE", help="Trace, or log of a link.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
 ) -> None:
-    """Print statistics of a trace."""
+    """Print statistics of a trace, or of the log of a link (paceline link --uplink-log, mm-link --uplink-log)."""
     stats = json.loads(_native.trace_info(str(trace)))
     if as_json:
         print_json(stats)

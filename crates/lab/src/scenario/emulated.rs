@@ -202,6 +202,13 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_is_on_and_off_by_turns() {
+        let [up, down] = link(&[("uplink-loss", "on-off,on=5 s,off=200 ms")]).unwrap();
+        let turns = LossModel::OnOff { on_ps: 5000 * PS_PER_MS, off_ps: 200 * PS_PER_MS };
+        assert_eq!((up.spec.loss, down.spec.loss), (Some(turns), None));
+    }
+
+    #[test]
     fn nothing_given_is_nothing_done() {
         let nothing = EmulatedDirection { spec: LinkSpec::default(), overhead_bytes: 0 };
         assert_eq!(link(&[]), Ok([nothing.clone(), nothing]));

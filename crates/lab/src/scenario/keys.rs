@@ -4,6 +4,7 @@
 
 use paceline_net::{PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 
+use super::loss::LOSSES;
 use super::quantity::{self, BYTES, RATE, TIME, names, show, show_bytes, show_time};
 use super::queue::QUEUES;
 
@@ -238,13 +239,13 @@ pub(super) const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'s
 
 use Absent::{Default, Required, Rule};
 
-const DAY: Picos = 86_400 * PS_PER_S;
+pub(super) const DAY: Picos = 86_400 * PS_PER_S;
 const RUN_TIME: Kind = Kind::Time { min: 0, max: 30 * DAY };
 const DELAY: Kind = Kind::Time { min: 0, max: 1000 * PS_PER_S };
 const RATE_RANGE: Kind = Kind::RateOrUnlimited { min: 1.0, max: 1e14 };
 /// A cap becomes whole bytes/s.
 const CAP: Kind = Kind::Rate { min: 8.0, max: 1e14 };
-const PROBABILITY: Kind = Kind::Probability { max: 1.0 };
+pub(super) const PROBABILITY: Kind = Kind::Probability { max: 1.0 };
 const NOISE_TIME: Kind = Kind::TimeOrRtt { max: 10 * PS_PER_S };
 
 /// The whole file.
@@ -502,50 +503,6 @@ static STEP: Table = Table {
 };
 
 pub(super) static EMPTY: Table = Table { name: "", doc: "", keys: &[], exclusive: &[] };
-static LOSSES: Variants = Variants {
-    name: "loss",
-    list: &[
-        Variant { name: "bernoulli", table: &BERNOULLI },
-        Variant { name: "periodic", table: &PERIODIC },
-        Variant { name: "gilbert-elliott", table: &GILBERT_ELLIOTT },
-    ],
-    unavailable: &[],
-    bare: false,
-};
-static BERNOULLI: Table = Table {
-    name: "loss: bernoulli",
-    doc: "Each packet on its own.",
-    keys: &[key(
-        "probability",
-        Kind::Probability { max: 0.99 },
-        Required,
-        "Probability that a packet is lost.",
-    )],
-    exclusive: &[],
-};
-static PERIODIC: Table = Table {
-    name: "loss: periodic",
-    doc: "Every n-th packet: the loss that square-root laws are derived for.",
-    keys: &[key(
-        "every",
-        Kind::Whole { min: 1, max: 1 << 40 },
-        Required,
-        "Which packet of each series is lost, n.",
-    )],
-    exclusive: &[],
-};
-static GILBERT_ELLIOTT: Table = Table {
-    name: "loss: gilbert-elliott",
-    doc: "Bursts: a good and a bad state, the change drawn before each packet.",
-    keys: &[
-        key("p", PROBABILITY, Required, "Probability of going from good to bad."),
-        key("r", PROBABILITY, Required, "Probability of going from bad to good."),
-        key("loss_bad", PROBABILITY, Default("100%"), "Loss probability in the bad state."),
-        key("loss_good", PROBABILITY, Default("0%"), "Loss probability in the good state."),
-    ],
-    exclusive: &[],
-};
-
 static JITTERS: Variants = Variants {
     name: "delay model",
     list: &[Variant { name: "exponential", table: &EXPONENTIAL }],

@@ -207,6 +207,9 @@ fn loss(reader: &Reader<'_>) -> Result<Option<LossModel>, ScenarioError> {
             let every = table.whole("every")?;
             LossModel::Periodic(every.ok_or_else(|| table.error("every", "missing", ""))?)
         }
+        "on-off" => {
+            LossModel::OnOff { on_ps: table.time_always("on")?, off_ps: table.time_always("off")? }
+        }
         _ => LossModel::GilbertElliott {
             p: table.probability("p")?,
             r: table.probability("r")?,

@@ -33,6 +33,7 @@ mod error;
 mod flow;
 mod keys;
 mod link;
+mod loss;
 mod network;
 mod quantity;
 mod queue;

@@ -192,6 +192,24 @@ impl Place {
 }
 
 impl QueueSpec {
+    /// What scenarios call it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::DropTail => "droptail",
+            Self::DropHead => "drophead",
+            Self::Step { .. } => "step",
+            Self::Red(_) => "red",
+            Self::Codel(_) => "codel",
+            Self::Pie(_) => "pie",
+            Self::Fq(_) => "fq",
+            Self::FqCodel(_) => "fq_codel",
+            Self::Cake(_) => "cake",
+            Self::DualPi2(_) => "dualpi2",
+            Self::TokenBucket(_) => "tbf",
+            Self::Htb(_) => "htb",
+        }
+    }
+
     /// Makes the queue.
     pub fn build<T: Send + 'static>(&self, place: Place) -> Box<dyn Queue<T>> {
         match self {

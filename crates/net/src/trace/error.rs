@@ -80,7 +80,7 @@ impl TraceError {
 }
 
 /// `text` made fit for an error message: printable, and not long.
-pub(super) fn excerpt(text: &[u8]) -> String {
+pub(crate) fn excerpt(text: &[u8]) -> String {
     const LONGEST: usize = 40;
     match text.get(..LONGEST) {
         Some(start) if text.len() > LONGEST => format!("{}…", start.escape_ascii()),

@@ -1,4 +1,4 @@
-//! Reads bytes as a trace and as a list of rates, and uses what was accepted.
+//! Reads bytes as a trace, as a list of rates and as the log of a link, and uses what was accepted.
 //!
 //! `fuzz/fuzz_targets/trace.rs` includes this file by path and calls [`any`] with its input; `tests/any_trace.rs` feeds it random
 //! and damaged files.
@@ -6,6 +6,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use paceline_net::log::LogStats;
 use paceline_net::trace::convert::RateSteps;
 use paceline_net::{Capacity, Link, LinkSpec, PS_PER_MS, PS_PER_S, Trace, Verdict};
 
@@ -25,6 +26,10 @@ pub fn any(bytes: &[u8]) {
             }
             Err(error) => polite(&error.to_string()),
         },
+        Err(error) => polite(&error.to_string()),
+    }
+    match LogStats::read(bytes, "name") {
+        Ok(stats) => assert!(stats.delivered_packets <= bytes.len() as u64, "{stats:?}"),
         Err(error) => polite(&error.to_string()),
     }
 }
