@@ -7,7 +7,7 @@ fn main() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     // A directory is watched by its modification time, each header by its own.
-    for folder in ["algorithms", "include"] {
+    for folder in ["algorithms", "algorithms/mpc", "include"] {
         println!("cargo::rerun-if-changed={}", bpf.join(folder).display());
         for header in headers(&bpf.join(folder)) {
             println!("cargo::rerun-if-changed={}", header.display());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::*;
 use paceline_cc::Needs;
 use paceline_net::queue::{QueueSpec, TokenBucketSpec};
-use paceline_net::{Buffer, Capacity, LinkSpec, LossModel, PS_PER_S, Picos};
+use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_S, Picos};
 use paceline_sim::{DatagramOptions, FlowPlan, Outcome, Stack};
 
 const RATE_BPS: f64 = 400e6;
@@ -143,4 +143,18 @@ fn a_crawl_is_no_idleness() {
     let link = LinkSpec { capacity: Capacity::Steps(steps), ..link(1.0) };
     let outcome = measured(link, vec![mpc(&[])], 18.0, 20.0);
     assert!(outcome.links[0].utilization.unwrap() > 0.9, "{:?}", outcome.links[0].utilization);
+}
+
+/// Ten packets of buffer are never long enough a queue to end start-up: the losses do. Four flows' price is more than that buffer, so it
+/// stays full, and some of what is sent is lost.
+#[test]
+fn losses_end_a_start_up_without_a_queue() {
+    let noise = Jitter { mean_ps: MS / 4, max_ps: 10 * MS / 4, reorder: true };
+    let back = LinkSpec { jitter: Some(noise), ..delay(12.5) };
+    let flows = (0..4).map(|_| mpc(&[])).collect();
+    let outcome = run_checked(plan(vec![bottleneck(80e6, 12.5, 10), back], flows, 8.0, 4.0));
+    let sent: u64 = outcome.flows.iter().map(|flow| flow.sent_packets).sum();
+    println!("{} of {sent} lost", lost(&outcome));
+    assert!(lost(&outcome) < sent / 8);
+    assert!(outcome.links[0].utilization.unwrap() > 0.95);
 }

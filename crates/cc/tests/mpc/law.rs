@@ -259,6 +259,14 @@ impl Law {
         ((last.position - first.position).max(0.0) / gone).min(MAX_RATE)
     }
 
+    /// (13).
+    fn lossy(&mut self, last: &Block) -> bool {
+        let first = self.block_before(self.tau);
+        let lost = (last.lost - first.lost).max(0.0);
+        let sent = lost + (last.position - first.position).max(0.0);
+        lost > (sent / 32.0).floor() + 4.0 * self.packet
+    }
+
     fn rho_at(&self, sent: f64) -> f64 {
         self.blocks.iter().find(|block| block.ended <= sent).map_or(self.rho, |block| block.rho)
     }
@@ -499,12 +507,20 @@ impl Law {
         false
     }
 
-    fn start_block(&mut self, now: f64, queue: f64, elapsed: f64) {
+    fn start_block(&mut self, now: f64, block: &Block, queue: f64, elapsed: f64) {
         let unit = self.base.max(10.0 * self.packet_time()).min(self.tau);
         let growth = libm::exp2((self.set.start_growth * elapsed / unit).min(8.0));
         self.set_rho(self.rho * growth);
         let most = self.set.start_queue * self.tau + self.packet_time() + 3.0 * self.noise;
-        if self.over_queue(queue, most) {
+        let lossy = self.lossy(block);
+        if lossy {
+            let first = self.block_before(self.tau);
+            let rate = self.departures(&first, block, self.tau / 10.0);
+            if rate > 0.0 {
+                self.set_rho(self.rho.min(rate));
+            }
+        }
+        if lossy || self.over_queue(queue, most) {
             self.set_rho(self.rho / 2.0);
             self.end_start(now, queue, State::Steady);
         }
@@ -577,15 +593,12 @@ impl Law {
 
     /// (12), (13).
     fn bound(&mut self, now: f64, block: &Block) {
-        let first = self.block_before(self.tau);
-        let lost = (block.lost - first.lost).max(0.0);
-        let gone = lost + (block.position - first.position).max(0.0);
         let mut rate = 0.0;
         if self.overloaded() {
             let first = self.block_before(0.3 * self.tau);
             rate = self.departures(&first, block, self.tau / 10.0);
             self.fair_from = now + self.set.settle * self.tau;
-        } else if lost > (gone / 32.0).floor() {
+        } else if self.lossy(block) {
             rate = self.departure_rate;
         }
         if rate > 0.0 && rate < self.rho {
@@ -623,7 +636,7 @@ impl Law {
         self.noise = toward(self.noise, (queue - self.queue).abs(), 0.05);
         if self.state == State::Start {
             self.queue = queue;
-            self.start_block(now, queue, elapsed);
+            self.start_block(now, &block, queue, elapsed);
         } else {
             self.steady_block(now, queue, elapsed, &block);
         }
