@@ -86,7 +86,8 @@ def median_rtt_ratio(base_ms: float | Sequence[float]) -> Reading:
     """Mean among the flows of the median RTT over the base RTT, which is one for all or one per flow."""
 
     def read(run: Run) -> float | None:
-        medians = [flow["rtt_ms"]["p50"] for flow in run.result["flows"]]
+        # A flow that was never answered has no RTT.
+        medians = [(flow["rtt_ms"] or {}).get("p50") for flow in run.result["flows"]]
         bases = [base_ms] * len(medians) if isinstance(base_ms, int | float) else base_ms
         ratios = [median / base for median, base in zip(medians, bases, strict=True) if median is not None]
         return statistics.fmean(ratios) if ratios else None
