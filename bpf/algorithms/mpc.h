@@ -632,7 +632,7 @@ static inline void mpc_on_ack(struct mpc *mpc, const struct cc_ack *ack)
 
 static inline void mpc_on_loss(struct mpc *mpc, const struct cc_loss *loss)
 {
-	/* No other reaction: what is lost does not leave, and (3) says so. */
+	/* What is lost does not leave, and (3) says so. Only if much is, the next block reacts to it (13). */
 	mpc->lost += loss->lost_bytes;
 	mpc->lost_in_step += loss->lost_bytes;
 	mpc->in_flight_bytes = loss->in_flight_bytes;

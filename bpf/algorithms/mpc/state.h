@@ -41,7 +41,7 @@
 #define MPC_PULSE_GAIN 16
 #define MPC_PULSE_PART 64
 #define MPC_PULSES_PER_TAU 2
-/* Judged by its last 3/10, at least so many packets: more than 3/1000 tau of queue end start-up. */
+/* Judged by its last 3/10, at least so many packets: more than 3/1000 tau of queue, above the noise, end start-up. */
 #define MPC_PULSE_TAIL(bytes) ((bytes) * 3 / 10)
 #define MPC_PULSE_PACKETS 8
 /* Pulses that may be on the way. A power of two. */

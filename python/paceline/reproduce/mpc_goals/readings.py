@@ -69,10 +69,10 @@ READINGS: dict[str, tuple[str, ...]] = {
 VERDICTS: dict[str, str] = {
     "buffers": (
         "Utilisation, RTT, the queue's deviation and losses after the start-up hold in every cell, and nothing at all is lost "
-        "from 1/8 BDP on. Eight flows that start together at 1/16 BDP lose more than the paper prints, all of it in start-up: "
-        "each grows by up to 12 % per RTT, and none knows of the others before the buffer is full. The deviation of the "
-        "pacing rate is that of the drains, a quarter and seven quarters of the nominal rate for about a millisecond each, "
-        "four times a second; the paper's figures cannot contain its own probes of eight RTTs."
+        "from 1/8 BDP on. Eight flows that start together at 1/16 BDP lose more than the paper prints, with four seeds of five "
+        "all of it in start-up: each grows by up to 12 % per RTT, and none knows of the others before the buffer is full. "
+        "The deviation of the pacing rate is that of the drains, a quarter and seven quarters of the nominal rate for "
+        "about a millisecond each, four times a second; the paper's figures cannot contain its own probes of eight RTTs."
     ),
     "late": (
         "Held up to 100 ms. At 4 Gbit/s and 200 to 300 ms the price is a thousandth of the RTT: a newcomer's smallest error "
