@@ -10,7 +10,7 @@ import paceline as pl
 from handmade import Command, flow, result
 
 Write = Callable[..., Path]
-COMMANDS = ("run", "compare", "report", "controllers", "reproduce", "link", "trace", "export", "schema", "doctor")
+COMMANDS = ("run", "compare", "report", "controllers", "arena", "reproduce", "link", "trace", "export", "schema", "doctor")
 
 
 def test_version_names_the_build(paceline: Command) -> None:
@@ -62,6 +62,14 @@ def test_every_command_explains_itself(paceline: Command, command: str) -> None:
         (("trace", "convert", "x", "./x"), "error: x: is the file to read as well; name another to write"),
         (("export", "qlog", "x", "--flow", "a", "--draft", "9"), "error: --draft 9: allowed: current, 02"),
         (("export", "qlog", "nowhere", "--flow", "a"), "error: nowhere: no such directory"),
+        (("arena", "--traces", "nowhere"), "error: nowhere: No such file or directory"),
+        (("arena", "-c", "lattee"), 'error: --controller lattee: unknown controller "lattee"; did you mean `latte`?'),
+        (("arena", "-c", "latte:x"), 'error: --controller latte:x: latte has no profile "x"; allowed: report'),
+        (("arena", "-c", "window", "-c", "window"), "error: --controller window: another window takes part already"),
+        (("arena", "--reference", "nobody"), "error: --controller nobody: unknown controller"),
+        (("arena", "--on", "vm"), f"error: world `vm` is not available in version {pl.__version__}; available: sim"),
+        (("arena", "--duration", "0 s"), "error: --duration 0 s: allowed: 1 ms and more"),
+        (("arena", "--scenario", "nowhere.toml"), "error: nowhere.toml: No such file or directory"),
     ],
 )
 def test_bad_usage_and_input_exit_with_2_and_say_what(paceline: Command, arguments: tuple[str, ...], error: str) -> None:

@@ -6,7 +6,7 @@ import typer
 
 from paceline import __version__
 from paceline._native import build_info
-from paceline.cli import controllers, doctor, link, records, reproduce, run, trace
+from paceline.cli import arena, controllers, doctor, link, records, reproduce, run, trace
 
 app = typer.Typer(
     name="paceline",
@@ -39,6 +39,7 @@ app.command("run")(run.run)
 app.command("compare")(records.compare)
 app.command("report")(records.report)
 app.command("controllers")(controllers.controllers)
+app.command("arena")(arena.arena)
 app.command("reproduce")(reproduce.reproduce)
 app.command("link", context_settings={"allow_interspersed_args": False})(link.link)
 app.add_typer(trace.app, name="trace")

@@ -6,25 +6,19 @@ Everything from a record is data: it is escaped where it becomes HTML, the JSON 
 security policy lets the browser run only the scripts that this module put in, and load nothing.
 """
 
-import base64
-import hashlib
-import html
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from paceline.report import loading, palette, summary, units
+from paceline.report import loading, markup, palette, summary, units
 from paceline.report.decimation import LIMIT
 from paceline.report.loading import Flow, Link, Run, lookup
+from paceline.report.markup import asset, escaped, policy
 from paceline.report.payload import FLOWS_DRAWN, payload
 
 #: Rows of the summary table; a run of 300,000 flows would make a page that no browser opens.
 ROWS = 1000
-
-_HERE = Path(__file__).parent
 
 
 def write_html(records: Sequence[Path], out: Path) -> Path:
@@ -37,20 +31,8 @@ def write_html(records: Sequence[Path], out: Path) -> Path:
         RecordError: a record is missing or unreadable.
         OSError: ``out`` cannot be written.
     """
-    runs = loading.load(records)
-    out = Path(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    page = _page(runs)
-    handle, partial = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.write(page)
-        Path(partial).chmod(0o644)
-        Path(partial).replace(out)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
-    return out
+    markup.write(_page(loading.load(records)), out)
+    return Path(out)
 
 
 def embed_json(data: object) -> str:
@@ -60,15 +42,15 @@ def embed_json(data: object) -> str:
 
 
 def _page(runs: Sequence[Run]) -> str:
-    styles = [_asset("vendor/uplot/uPlot.min.css"), _asset("assets/report.css")]
-    scripts = [_asset("vendor/uplot/uPlot.iife.min.js"), _asset("assets/report.js")]
+    styles = [asset("vendor/uplot/uPlot.min.css"), asset("assets/report.css")]
+    scripts = [asset("vendor/uplot/uPlot.iife.min.js"), asset("assets/report.js")]
     titles = list(dict.fromkeys(run.title for run in runs))
     flows = [(run, flow) for run in runs for flow in run.flows]
     links = [(run, link) for run in runs for link in run.links if link.summary.values]
     drawn = payload(runs)
     parts = {
-        "policy": _policy(styles, scripts),
-        "title": _text(titles[0] if len(titles) == 1 else f"{len(runs)} runs of {len(titles)} scenarios"),
+        "policy": policy(styles, scripts),
+        "title": escaped(titles[0] if len(titles) == 1 else f"{len(runs)} runs of {len(titles)} scenarios"),
         "subtitle": _subtitle(runs),
         "styles": "\n".join(f"<style>{style}</style>" for style in styles),
         "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
@@ -78,28 +60,12 @@ def _page(runs: Sequence[Run]) -> str:
         "checks": "".join(_checks(run) for run in runs),
         "scenarios": _scenarios(runs),
         "provenance": _provenance(runs),
-        "series_note": _text(_series_note(runs)),
+        "series_note": escaped(_series_note(runs)),
         "data": embed_json(drawn),
     }
-    template = _asset("assets/template.html")
+    template = asset("assets/template.html")
     # One pass: text that a record puts in is never searched for placeholders.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
-
-
-def _asset(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8").strip()
-
-
-def _policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
-    def hashes(sources: Sequence[str]) -> str:
-        digests = (base64.b64encode(hashlib.sha256(source.encode()).digest()).decode() for source in sources)
-        return " ".join(f"'sha256-{digest}'" for digest in digests)
-
-    return f"default-src 'none'; img-src data:; style-src {hashes(styles)}; script-src {hashes(scripts)}"
-
-
-def _text(value: object) -> str:
-    return html.escape(str(value), quote=True)
 
 
 def _subtitle(runs: Sequence[Run]) -> str:
@@ -117,7 +83,7 @@ def _subtitle(runs: Sequence[Run]) -> str:
         spread([run.manifest.get("seed") for run in runs], "seed", "seeds"),
         spread([run.manifest.get("paceline_version") for run in runs], "Paceline", "versions of Paceline"),
     ]
-    return " · ".join(_text(fact) for fact in facts if fact)
+    return " · ".join(escaped(fact) for fact in facts if fact)
 
 
 def _flow_table(rows: Sequence[tuple[Run, Flow]], run_count: int) -> str:
@@ -125,7 +91,7 @@ def _flow_table(rows: Sequence[tuple[Run, Flow]], run_count: int) -> str:
     columns = summary.flow_columns(rows)
     heads = [*(["Run"] if run_count > 1 else []), "Flow", "Controller"]
     lead = [
-        [*([run.label] if run_count > 1 else []), flow.name, _swatch(flow.controller) + _text(flow.controller)]
+        [*([run.label] if run_count > 1 else []), flow.name, _swatch(flow.controller) + escaped(flow.controller)]
         for run, flow in rows
     ]
     return _table(heads, lead, columns, "summary", raw={"Controller"})
@@ -150,8 +116,8 @@ def _table(
     """A table whose first columns are text (``lead``) and whose others are numbers. ``raw`` columns are HTML already."""
 
     def head(heading: str, unit: str, meaning: str, kind: str) -> str:
-        shown = f"{_text(heading)} <small>{_text(unit)}</small>" if unit else _text(heading)
-        title = f' title="{_text(meaning)}"' if meaning else ""
+        shown = f"{escaped(heading)} <small>{escaped(unit)}</small>" if unit else escaped(heading)
+        title = f' title="{escaped(meaning)}"' if meaning else ""
         return f'<th scope="col" class="{kind}"><button type="button"{title}>{shown}</button></th>'
 
     top = "".join(head(heading, "", "", "text") for heading in heads)
@@ -159,12 +125,13 @@ def _table(
     body = []
     for index, words in enumerate(lead):
         cells = [
-            f'<td class="text">{word if heading in raw else _text(word)}</td>' for heading, word in zip(heads, words, strict=True)
+            f'<td class="text">{word if heading in raw else escaped(word)}</td>'
+            for heading, word in zip(heads, words, strict=True)
         ]
         for column in columns:
             key = column.keys[index]
             sort = "" if key is None else f' data-sort="{key!r}"'
-            cells.append(f'<td class="number"{sort}>{_text(column.texts[index])}</td>')
+            cells.append(f'<td class="number"{sort}>{escaped(column.texts[index])}</td>')
         body.append(f"<tr>{''.join(cells)}</tr>")
     return (
         f'<div class="wide"><table class="sortable" id="table-{name}"><thead><tr>{top}</tr></thead>'
@@ -186,7 +153,7 @@ def _note(flows: Sequence[tuple[Run, Flow]], runs: Sequence[Run]) -> str:
         notes.append("Link utilisation is that of the run's bottleneck, all flows together.")
     if len(flows) > ROWS:
         notes.append(f"The first {ROWS} of {len(flows)} flows are shown.")
-    return _text(" ".join(notes))
+    return escaped(" ".join(notes))
 
 
 def _series_note(runs: Sequence[Run]) -> str:
@@ -204,14 +171,14 @@ def _series_note(runs: Sequence[Run]) -> str:
 
 def _checks(run: Run) -> str:
     if not run.checks:
-        return f'<div><h3>{_text(run.label)}</h3><p class="note">The record holds no checks.</p></div>'
+        return f'<div><h3>{escaped(run.label)}</h3><p class="note">The record holds no checks.</p></div>'
     signs = {True: ("✓", "ok", "passed"), False: ("✗", "bad", "failed"), None: ("?", "unknown", "not known")}
     items = []
     for check in run.checks:
         sign, kind, word = signs[check.ok]
-        detail = f" <span>{_text(check.detail)}</span>" if check.detail else ""
-        items.append(f'<li class="{kind}"><b role="img" aria-label="{word}">{sign}</b> {_text(check.name)}{detail}</li>')
-    return f'<div><h3>{_text(run.label)}</h3><ul class="checks">{"".join(items)}</ul></div>'
+        detail = f" <span>{escaped(check.detail)}</span>" if check.detail else ""
+        items.append(f'<li class="{kind}"><b role="img" aria-label="{word}">{sign}</b> {escaped(check.name)}{detail}</li>')
+    return f'<div><h3>{escaped(run.label)}</h3><ul class="checks">{"".join(items)}</ul></div>'
 
 
 def _scenarios(runs: Sequence[Run]) -> str:
@@ -220,8 +187,8 @@ def _scenarios(runs: Sequence[Run]) -> str:
         texts.setdefault(run.scenario_text, []).append(run.label)
     blocks = []
     for text, labels in texts.items():
-        heading = f"<h3>{_text('; '.join(labels))}</h3>" if len(texts) > 1 else ""
-        body = f"<pre>{_text(text.strip())}</pre>" if text.strip() else '<p class="note">The record holds no scenario text.</p>'
+        heading = f"<h3>{escaped('; '.join(labels))}</h3>" if len(texts) > 1 else ""
+        body = f"<pre>{escaped(text.strip())}</pre>" if text.strip() else '<p class="note">The record holds no scenario text.</p>'
         blocks.append(heading + body)
     return "".join(blocks)
 
@@ -239,8 +206,8 @@ def _provenance(runs: Sequence[Run]) -> str:
 def _facts_list(heading: str, facts: Mapping[str, str]) -> str:
     if not facts:
         return ""
-    rows = "".join(f"<dt>{_text(key)}</dt><dd>{_text(value)}</dd>" for key, value in facts.items())
-    return (f"<h3>{_text(heading)}</h3>" if heading else "") + f"<dl>{rows}</dl>"
+    rows = "".join(f"<dt>{escaped(key)}</dt><dd>{escaped(value)}</dd>" for key, value in facts.items())
+    return (f"<h3>{escaped(heading)}</h3>" if heading else "") + f"<dl>{rows}</dl>"
 
 
 def _facts(run: Run) -> dict[str, str]:
