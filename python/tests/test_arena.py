@@ -87,11 +87,13 @@ def test_the_moment_depends_on_what_is_in_the_file_and_on_the_seed(tmp_path: Pat
 def test_a_trace_from_another_moment_goes_round(tmp_path: Path) -> None:
     file = write_trace(tmp_path / "a.down")
     # From 2 ms on: 4, 4, 9, 10 of this round; of the next one (10 ms later) 0, 1. Both ends of a round are one moment.
-    assert from_moment(file, 2, 5).split() == ["2", "2", "7", "8", "8", "9"]
+    assert from_moment(file, 2, 9).split() == ["2", "2", "7", "8", "8", "9"]
+    # No more than a run of 5 ms sees, and one behind it.
+    assert from_moment(file, 2, 5).split() == ["2", "2", "7"]
     # At 4 ms itself something happens: again a period later.
     assert from_moment(file, 4, 10).split() == ["5", "6", "6", "7", "10", "10"]
     twice = [int(word) for word in from_moment(file, 2, 15).split()]
-    assert twice == [2, 2, 7, 8, 8, 9, 12, 12, 17, 18, 18, 19]
+    assert twice == [2, 2, 7, 8, 8, 9, 12, 12, 17]
 
 
 # ------------------------------------------------------------------------------------------------------------------- setting
@@ -152,13 +154,13 @@ def cell(controller: str, link: str, seed: int, mbps: float, delay_ms: float | N
     return Cell(controller, link, seed, mbps * 1e6, 10e6, delay_ms, **more)
 
 
-#: Power of `a`: 10, 40 with seed 0, 10, 90 with seed 1. Of `b`: 20, 20, then 80, 5. Of `c` 5 throughout.
+#: Power of `a`: 10, 40 with seed 0, 10, 90 with seed 1. Of `b`: 40, 20, then 80, 5. Of `c` 5 throughout.
 CELLS = [
     cell("a", "x", 0, 1, 100),
     cell("a", "y", 0, 4, 100),
     cell("a", "x", 1, 2, 200),
     cell("a", "y", 1, 9, 100),
-    cell("b", "x", 0, 4, 200),
+    cell("b", "x", 0, 4, 100),
     cell("b", "y", 0, 2, 100),
     cell("b", "x", 1, 8, 100),
     cell("b", "y", 1, 1, 200),
@@ -170,18 +172,18 @@ def test_ranks_by_hand() -> None:
     first, second, third = rank(CELLS, "b")
     assert (first.controller, second.controller, third.controller) == ("a", "b", "c")
     assert first.power == pytest.approx((10 * 40 * 10 * 90) ** 0.25)
-    assert second.power == pytest.approx(20)
-    assert first.relative == pytest.approx((10 * 40 * 10 * 90) ** 0.25 / 20)
-    # Over the seeds 20 / 20 and 30 / 20: with two values Student's t is 12.706, half the width 12.706 * |log 1.5| / 2.
-    mean, half = math.log(1.5) / 2, 12.706 * math.log(1.5) / 2
+    assert second.power == pytest.approx((40 * 20 * 80 * 5) ** 0.25)
+    assert first.relative == pytest.approx((10 * 40 * 10 * 90) ** 0.25 / (40 * 20 * 80 * 5) ** 0.25)
+    # Ratios over the seeds, x and y: of two values the 95 % interval has half the width 12.706 |x - y| / 2 (Student's t).
+    x, y = math.log(20 / math.sqrt(800)), math.log(30 / 20)
+    mean, half = (x + y) / 2, 12.706 * (y - x) / 2
     assert first.relative_low == pytest.approx(math.exp(mean - half))
     assert first.relative_high == pytest.approx(math.exp(mean + half))
     assert second.relative == 1
     assert second.relative_low is None
     assert first.share == pytest.approx((0.1 * 0.4 * 0.2 * 0.9) ** 0.25)
     assert first.delay_ms == pytest.approx((100 * 100 * 200 * 100) ** 0.25)
-    # With seed 0 both have 20: they share the first place.
-    assert [(s.rank, s.rank_best, s.rank_worst) for s in (first, second, third)] == [(1, 1, 1), (2, 1, 2), (3, 3, 3)]
+    assert [(s.rank, s.rank_best, s.rank_worst) for s in (first, second, third)] == [(1, 1, 2), (2, 1, 2), (3, 3, 3)]
     on_x = first.links[0]
     assert (on_x.link, on_x.power, on_x.power_least, on_x.power_most) == (
         "x",
@@ -189,7 +191,7 @@ def test_ranks_by_hand() -> None:
         pytest.approx(10),
         pytest.approx(10),
     )
-    assert on_x.relative == pytest.approx(10 / 40)
+    assert on_x.relative == pytest.approx(10 / math.sqrt(40 * 80))
 
 
 def test_a_ratio_is_that_of_shares_over_that_of_delays() -> None:
@@ -199,7 +201,7 @@ def test_a_ratio_is_that_of_shares_over_that_of_delays() -> None:
 
 
 def test_a_failure_costs_the_rank_and_no_other_its_own() -> None:
-    failed = [Cell("b", "x", 0, error="broken"), *(c for c in CELLS if c != cell("b", "x", 0, 4, 200))]
+    failed = [Cell("b", "x", 0, error="broken"), *(c for c in CELLS if c != cell("b", "x", 0, 4, 100))]
     ranked = rank(failed, "b")
     assert [(s.controller, s.rank, s.failed, s.error) for s in ranked] == [
         ("a", 1, 0, None),

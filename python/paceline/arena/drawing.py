@@ -158,7 +158,7 @@ def _mark(controller: str, x: float, y: float, radius: float) -> str:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    factors = (1,) if high / low > 300 else (1, 2, 5)
+    factors = (1,) if high / low > 1000 else (1, 2, 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [factor * 10.0**power for power in powers for factor in factors if low <= factor * 10.0**power <= high]
 

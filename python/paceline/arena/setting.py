@@ -81,7 +81,7 @@ class Setting:
         length_ms = self.length_ms(link)
 
         def traced(file: Path, sha256: str | None) -> str:
-            if seed == 0:
+            if seed == 0 and length_ms == link.period_ms:
                 return os.path.relpath(file, scenarios)
             # The name says all that it is made of: what is there already need not be made again.
             name = f"{file.stem}-{(sha256 or '')[:8]}-from-{start_ms}-ms-for-{length_ms}-ms{file.suffix}"

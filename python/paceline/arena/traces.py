@@ -88,9 +88,9 @@ def generate(folder: Path) -> None:
 
 
 def from_moment(trace: Path, start_ms: int, length_ms: int) -> str:
-    """The trace as if recorded from ``start_ms`` on: what comes before follows after the end.
+    """The trace as if recorded from ``start_ms`` on, what comes before following after the end, for as long as a run lasts.
 
-    Runs of up to ``length_ms`` see each opportunity where it belongs, those that go round more than once included.
+    It ends with the opportunities of ``length_ms`` or the first one after, so that it does not begin again before.
     """
     times_ms = _opportunities(trace)
     period_ms = int(times_ms[-1])
@@ -100,7 +100,8 @@ def from_moment(trace: Path, start_ms: int, length_ms: int) -> str:
     while turned[-1] + (rounds - 1) * period_ms < length_ms:
         rounds += 1
     unrolled = (turned + period_ms * np.arange(rounds)[:, None]).ravel()
-    return "\n".join(map(str, unrolled.tolist())) + "\n"
+    end = max(np.searchsorted(unrolled, length_ms, "right"), np.searchsorted(unrolled, length_ms) + 1)
+    return "\n".join(map(str, unrolled[:end].tolist())) + "\n"
 
 
 def _link(file: Path, files: list[Path]) -> Link:

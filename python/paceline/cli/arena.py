@@ -15,7 +15,6 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from paceline import __version__
 from paceline._native import InputError
-from paceline.arena.page import page
 from paceline.arena.result import Arena, headings, links_text, notes, row
 from paceline.arena.running import Contestant, Job, Outcome, check_contestants, run_cells
 from paceline.arena.setting import CONTEST, Setting
@@ -24,7 +23,6 @@ from paceline.cli.output import console, print_json, print_table
 from paceline.cli.run import PATIENCE_S, World, named_controller
 from paceline.controller import controllers
 from paceline.quantity import duration_s
-from paceline.report import markup
 from paceline.running import check
 
 #: Whom the others are compared with where nobody is named.
@@ -85,11 +83,12 @@ def arena(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
 ) -> None:
     """Hold controllers against each other over all traces of a folder: a ranking, and a page for a course or a paper."""
+    from paceline.arena.page import page
+    from paceline.report import markup
+
     if on is not World.SIM:
         raise InputError(f"world `{on}` is not available in version {__version__}; available: sim")
-    length_ms = None if duration is None else round(duration_s("--duration", duration) * 1e3)
-    if length_ms == 0:
-        raise InputError(f"--duration {duration}: allowed: 1 ms and more")
+    length_ms = None if duration is None else max(1, round(duration_s("--duration", duration) * 1e3))
     setting = Setting.read(scenario or CONTEST, length_ms)
     contestants, reference = _contestants(controller, reference)
     try:
