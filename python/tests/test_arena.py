@@ -20,7 +20,7 @@ from handmade import Command
 from paceline.arena.result import number
 from paceline.arena.running import Cell
 from paceline.arena.setting import CONTEST, Setting
-from paceline.arena.standing import alike, front, geometric_mean, rank
+from paceline.arena.standing import alike, deserted, front, geometric_mean, rank
 from paceline.arena.traces import Direction, find, from_moment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -218,6 +218,16 @@ def test_who_delivers_nothing_is_last() -> None:
     last = rank([*CELLS, *nothing], "b")[-1]
     assert (last.controller, last.rank, last.power, last.relative, last.share, last.delay_ms) == ("dead", 4, 0, 0, 0, None)
     assert (last.on_front, last.relative_low) == (False, None)
+
+
+def test_a_run_in_a_gap_of_the_trace_counts_for_nobody() -> None:
+    gap = [cell(name, "gap", 0, 0, None) for name in "abc"]
+    alive = [cell(name, "gap", 1, 2, 100) for name in "abc"]
+    with_gap, without = rank([*CELLS, *gap, *alive], "b"), rank([*CELLS, *alive], "b")
+    assert [(s.controller, s.power, s.relative, s.share) for s in with_gap] == [
+        (s.controller, s.power, s.relative, s.share) for s in without
+    ]
+    assert deserted([*CELLS, *gap, *alive]) == [("gap", 0)]
 
 
 def test_the_front_by_hand() -> None:

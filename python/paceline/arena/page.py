@@ -11,7 +11,7 @@ from pathlib import Path
 from paceline.arena.drawing import Point, scatter, styles, swatch
 from paceline.arena.result import Arena, between, headings, links_text, notes, number, row
 from paceline.arena.running import build
-from paceline.arena.standing import OnLink, Standing, geometric_mean
+from paceline.arena.standing import OnLink, Standing, deserted, geometric_mean
 from paceline.report.markup import asset, escaped, policy
 from paceline.summary import ABSENT
 
@@ -98,11 +98,17 @@ def _overall(arena: Arena, standings: Sequence[Standing]) -> str:
     faint = []
     if len(arena.seeds) > 1:
         shown = {point.controller for point in points}
+        dead = set(deserted(arena.cells))
         for seed in arena.seeds:
             for name in shown:
-                cells = [cell for cell in arena.cells if cell.controller == name and cell.seed == seed]
-                delay = geometric_mean([cell.delay_ms or 1.0 for cell in cells])
-                faint.append((name, geometric_mean([cell.share for cell in cells]), delay))
+                cells = [
+                    cell
+                    for cell in arena.cells
+                    if cell.controller == name and cell.seed == seed and (cell.link, seed) not in dead
+                ]
+                delays = [cell.delay_ms for cell in cells if cell.delay_ms is not None]
+                if delays and len(delays) == len(cells):
+                    faint.append((name, geometric_mean([cell.share for cell in cells]), geometric_mean(delays)))
     text = "Geometric means over all traces: large marks over all seeds"
     text += ", small ones with each seed by itself." if faint else "."
     text += " Up and right is better; the broken line is the front. Marks without a name tell it when pointed at."

@@ -11,7 +11,7 @@ from typing import Any
 
 from paceline.arena.running import Cell, Contestant, build
 from paceline.arena.setting import Setting
-from paceline.arena.standing import Standing, alike, rank
+from paceline.arena.standing import Standing, alike, deserted, rank
 from paceline.arena.traces import Link
 from paceline.summary import ABSENT
 
@@ -111,6 +111,8 @@ def notes(arena: Arena) -> list[str]:
             "Seeds begin at other moments of the same traces: the interval says how much that moment matters, not how another "
             "link would turn out."
         )
+    for link, seed in deserted(arena.cells):
+        said.append(f"{link} with seed {seed} is in no mean: nobody delivered anything.")
     for names in alike(arena.cells):
         said.append(f"The same in every cell: {', '.join(names)}.")
     standings = arena.standings

@@ -62,8 +62,10 @@ def rank(cells: Sequence[Cell], reference: str) -> list[Standing]:
     by_controller: dict[str, list[Cell]] = {}
     for cell in cells:
         by_controller.setdefault(cell.controller, []).append(cell)
-    whole = {name: members for name, members in by_controller.items() if all(cell.error is None for cell in members)}
-    seeds = sorted({cell.seed for cell in cells})
+    there = {name: members for name, members in by_controller.items() if all(cell.error is None for cell in members)}
+    dead = set(deserted(cells))
+    whole = {name: [cell for cell in members if (cell.link, cell.seed) not in dead] or members for name, members in there.items()}
+    seeds = sorted({cell.seed for members in whole.values() for cell in members})
     links = list(dict.fromkeys(cell.link for cell in cells))
 
     power = {name: geometric_mean([cell.power for cell in members]) for name, members in whole.items()}
@@ -75,7 +77,7 @@ def rank(cells: Sequence[Cell], reference: str) -> list[Standing]:
     seed_places = [_places(powers) for powers in per_seed.values()]
     front = _front(whole)
     seed_fronts = [_front({n: [c for c in members if c.seed == seed] for n, members in whole.items()}) for seed in seeds]
-    on_links = {link: _on_link(link, whole, reference) for link in links}
+    on_links = {link: _on_link(link, there, reference) for link in links}
 
     standings = []
     for name in sorted(whole, key=lambda each: places[each]):
@@ -103,6 +105,16 @@ def rank(cells: Sequence[Cell], reference: str) -> list[Standing]:
             errors = [cell.error for cell in members if cell.error is not None]
             standings.append(Standing(name, failed=len(errors), error=errors[0]))
     return standings
+
+
+def deserted(cells: Sequence[Cell]) -> list[tuple[str, int]]:
+    """Links and seeds with which nobody delivered anything, as when a run falls into a gap of the trace: they say nothing."""
+    best: dict[tuple[str, int], float] = {}
+    for cell in cells:
+        if cell.error is None:
+            place = cell.link, cell.seed
+            best[place] = max(best.get(place, 0.0), cell.power)
+    return [place for place, power in best.items() if power == 0]
 
 
 def alike(cells: Sequence[Cell]) -> list[list[str]]:
