@@ -374,11 +374,11 @@ def test_a_controller_that_fails_is_reported_in_its_row(paceline: Command, folde
     assert done.returncode == 0, done.stderr
     row = next(line for line in done.stdout.splitlines() if "Failing  " in line)
     assert row.split()[0] == "–"
-    assert "Failing failed in 2 of 2 cells and is not ranked: ValueError: had enough" in done.stdout
+    assert "Not ranked, with 2 of 2 cells failed: Failing. ValueError: had enough" in done.stdout
     assert [s["rank"] for s in details(tmp_path)["ranking"]] == [1, None]
     alone = paceline("arena", "--traces", folder, "-c", "own.py:Failing", "--direction", "down")
     assert alone.returncode == 1
-    assert "It is the reference: no ratio can be given." in alone.stdout
+    assert "Failing is the reference: no ratio can be given." in alone.stdout
 
 
 def test_without_a_folder_there_are_generated_traces(paceline: Command, tmp_path: Path) -> None:

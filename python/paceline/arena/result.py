@@ -115,13 +115,15 @@ def notes(arena: Arena) -> list[str]:
         said.append(f"{link} with seed {seed} is in no mean: nobody delivered anything.")
     for names in alike(arena.cells):
         said.append(f"The same in every cell: {', '.join(names)}.")
-    standings = arena.standings
-    total = len(arena.links) * len(arena.seeds)
-    for standing in standings:
+    failed: dict[tuple[int, str], list[str]] = {}
+    for standing in arena.standings:
         if standing.error is not None:
-            said.append(f"{standing.controller} failed in {standing.failed} of {total} cells and is not ranked: {standing.error}")
-            if standing.controller == arena.reference:
-                said.append("It is the reference: no ratio can be given.")
+            failed.setdefault((standing.failed, standing.error), []).append(standing.controller)
+    total = len(arena.links) * len(arena.seeds)
+    for (cells, error), names in failed.items():
+        said.append(f"Not ranked, with {cells} of {total} cells failed: {', '.join(names)}. {error}")
+        if arena.reference in names:
+            said.append(f"{arena.reference} is the reference: no ratio can be given.")
     return said
 
 

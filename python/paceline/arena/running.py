@@ -122,18 +122,19 @@ def run_cells(
     folder: Path,
     *,
     world: str,
+    realtime: bool,
     at_a_time: int,
     progress: Callable[[float, int, int], object],
 ) -> Outcome:
     """Runs every job that ``folder`` has no cell of, and leaves the cells there; those that failed are tried anew next time.
 
-    ``progress`` is called a few times a second with the share of the work that is done, how many cells are, and how many of
-    them were there.
+    ``world`` and ``realtime`` are ``on`` and ``realtime`` of ``paceline.run``. ``progress`` is called a few times a second with
+    the share of the work that is done, how many cells are, and how many of them were there.
 
     Raises:
         OSError: ``folder`` cannot be written.
     """
-    store = _Store(folder / "cells", setting, world)
+    store = _Store(folder / "cells", setting, {"world": world, "realtime": realtime})
     cells = {job: found for job in jobs if (found := store.find(job)) is not None}
     reused = len(cells)
     missing = [job for job in jobs if job not in cells]
@@ -166,6 +167,8 @@ def run_cells(
                 overrides=(),
                 command=sys.argv,
                 progress=tell,
+                on=world,
+                realtime=realtime,
             )
         except PacelineError as error:
             return Cell(job.contestant.name, job.link.name, job.seed, error=_told(error))
@@ -192,11 +195,11 @@ def run_cells(
 class _Store:
     """Cells as files, each with all that its numbers depend on."""
 
-    def __init__(self, folder: Path, setting: Setting, world: str) -> None:
+    def __init__(self, folder: Path, setting: Setting, world: Mapping[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._setting = setting
-        self._shared = {"setting": setting.sha256(), "world": world, "build": build()}
+        self._shared = {"setting": setting.sha256(), **world, "build": build()}
 
     def find(self, job: Job) -> Cell | None:
         """The cell of ``job`` if it is there."""

@@ -75,19 +75,27 @@ def arena(
         ),
     ] = None,
     on: Annotated[World, typer.Option("--on", help="The world that carries the packets.")] = World.SIM,
+    realtime: Annotated[
+        bool,
+        typer.Option("--realtime", help="On live: real-time priority for emulator and endpoints, exact on a busy machine."),
+    ] = False,
     out: Annotated[
         Path,
         typer.Option(metavar="DIR", help="Directory of report.html, arena.json and the cells; cells that are there are kept."),
     ] = Path("runs/arena"),
-    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time [default: one per core].", show_default=False)] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs at a time [default: one per core; on live one].", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
 ) -> None:
     """Hold controllers against each other over all traces of a folder: a ranking, and a page for a course or a paper."""
     from paceline.arena.page import page
     from paceline.report import markup
 
-    if on is not World.SIM:
-        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim")
+    if on is World.VM:
+        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim, live")
+    if realtime and on is not World.LIVE:
+        raise InputError("--realtime: is for runs in real time; allowed with --on live")
     length_ms = None if duration is None else max(1, round(duration_s("--duration", duration) * 1e3))
     setting = Setting.read(scenario or CONTEST, length_ms)
     contestants, reference = _contestants(controller, reference)
@@ -102,9 +110,11 @@ def arena(
         began = time.monotonic()
         numbers = range(seeds)
         planned = [Job(each, link, seed) for link in links for seed in numbers for each in contestants]
-        outcome = _run(planned, setting, out, world=on, at_a_time=jobs or os.cpu_count() or 1)
+        # Runs in real time that share the cores would disturb each other, unless asked for.
+        at_a_time = jobs or (1 if on is World.LIVE else os.cpu_count() or 1)
+        outcome = _run(planned, setting, out, world=on, realtime=realtime, at_a_time=at_a_time)
         took_s = time.monotonic() - began
-        held = Arena(links, contestants, numbers, reference, str(on), setting, outcome.cells, shlex.join(_command()))
+        held = Arena(links, contestants, numbers, reference, on.value, setting, outcome.cells, shlex.join(_command()))
         document = held.to_dict()
         markup.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n", out / "arena.json")
         markup.write(page(held, out), out / "report.html")
@@ -137,7 +147,7 @@ def _contestants(names: Sequence[str] | None, reference: str | None) -> tuple[li
     return found, by_text[reference or (_REFERENCE if _REFERENCE in texts else texts[0])]
 
 
-def _run(planned: Sequence[Job], setting: Setting, out: Path, *, world: World, at_a_time: int) -> Outcome:
+def _run(planned: Sequence[Job], setting: Setting, out: Path, *, world: World, realtime: bool, at_a_time: int) -> Outcome:
     """Runs them, with a bar on a terminal's stderr once it takes longer than :data:`PATIENCE_S`."""
     terminal = console(stderr=True)
     began = time.monotonic()
@@ -152,7 +162,7 @@ def _run(planned: Sequence[Job], setting: Setting, out: Path, *, world: World, a
             bar.start()
 
     try:
-        return run_cells(planned, setting, out, world=world, at_a_time=at_a_time, progress=show)
+        return run_cells(planned, setting, out, world=world.value, realtime=realtime, at_a_time=at_a_time, progress=show)
     finally:
         bar.stop()
 
