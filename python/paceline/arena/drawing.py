@@ -20,7 +20,7 @@ _MARGIN = (52, 10, 14, 44)
 
 @dataclass(frozen=True)
 class Point:
-    """A controller's place in a picture. ``main``: its label is always shown."""
+    """A controller's place in a picture. ``main``: its label comes before those of others."""
 
     controller: str
     share: float
@@ -97,31 +97,19 @@ def _area(x: float, y: float, width: float, height: float) -> _Area:
 
 
 def _label(point: Point, x: float, y: float, taken: list[_Area], box: tuple[int, int, int, int]) -> str:
-    """The name beside the mark where it hits nothing; nowhere if there is no such place, unless it must be shown."""
+    """The name beside the mark, where it hits nothing; nowhere if there is no such place."""
     width = _CHARACTER_PX * len(point.controller) + 2
-    places = [
-        (x + 8, y - _LINE_PX / 2),
-        (x - 8 - width, y - _LINE_PX / 2),
-        (x - width / 2, y - 8 - _LINE_PX),
-        (x - width / 2, y + 8),
-    ]
-    places += [
-        (x + side - (width if side < 0 else 0), y + up * _LINE_PX) for up in (-1.3, 0.5, -2.2, 1.4, -3.2, 2.4) for side in (8, -8)
-    ]
-    free = None
+    right, left, middle = x + 8, x - 8 - width, x - width / 2
+    places = [(right, y - _LINE_PX / 2), (left, y - _LINE_PX / 2), (middle, y - 7 - _LINE_PX), (middle, y + 7)]
+    places += [(side, y + up) for up in (-_LINE_PX - 2, 2) for side in (right - 4, left + 4)]
     for at in places:
         area = _area(*at, width, _LINE_PX)
         inside = area[0] >= box[0] and area[2] <= box[2] and area[1] >= box[1] and area[3] <= box[3]
         if inside and not any(area[0] < b[2] and b[0] < area[2] and area[1] < b[3] and b[1] < area[3] for b in taken):
-            free = area
-            break
-    if free is None:
-        if not point.main:
-            return ""
-        free = _area(*(places[0] if x + 8 + width <= box[2] else places[1]), width, _LINE_PX)
-    taken.append(free)
-    kind = ' class="main"' if point.main else ""
-    return f'<text{kind} x="{free[0] + 1:.1f}" y="{free[3] - 3.5:.1f}">{html.escape(point.controller)}</text>'
+            taken.append(area)
+            kind = ' class="main"' if point.main else ""
+            return f'<text{kind} x="{area[0] + 1:.1f}" y="{area[3] - 3.5:.1f}">{html.escape(point.controller)}</text>'
+    return ""
 
 
 def _front_line(points: Sequence[tuple[float, float]], box: tuple[int, int, int, int]) -> str:

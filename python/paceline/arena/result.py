@@ -15,6 +15,9 @@ from paceline.arena.standing import Standing, alike, deserted, rank
 from paceline.arena.traces import Link
 from paceline.summary import ABSENT
 
+#: What is smaller is not worth its digits.
+_LEAST = 0.001
+
 
 @dataclass(frozen=True)
 class Arena:
@@ -143,7 +146,9 @@ def number(value: float | None) -> str:
         return ABSENT
     if value == 0:
         return "0"
-    size = math.floor(math.log10(abs(value)))
+    if value < _LEAST:
+        return f"<{_LEAST}"
+    size = math.floor(math.log10(value))
     return f"{value:.{max(0, 2 - max(size, 0)) if size >= -1 else 1 - size}f}"
 
 
