@@ -22,6 +22,7 @@ from paceline.arena.running import Cell
 from paceline.arena.setting import CONTEST, Setting
 from paceline.arena.standing import alike, deserted, front, geometric_mean, rank
 from paceline.arena.traces import Direction, find, from_moment
+from test_link import real
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Opportunities in ms: 10 ms long, with two at 4.
@@ -389,6 +390,19 @@ def test_a_controller_that_fails_is_reported_in_its_row(paceline: Command, folde
     alone = paceline("arena", "--traces", folder, "-c", "own.py:Failing", "--direction", "down")
     assert alone.returncode == 1
     assert "Failing is the reference: no ratio can be given." in alone.stdout
+
+
+@real
+def test_cells_are_carried_out_live(paceline: Command, folder: Path, tmp_path: Path) -> None:
+    line = ("arena", "--traces", folder, "--direction", "down", "-c", "window", "-c", "hpcc", "--duration", "2 s")
+    done = paceline(*line, "--on", "live", "--jobs", "2")
+    assert done.returncode == 0, done.stderr
+    found = details(tmp_path)
+    assert found["world"] == "live"
+    assert [(s["controller"], s["rank"]) for s in found["ranking"]] == [("window", 1), ("hpcc", None)]
+    assert all(0.05 < s["share"] <= 1 for s in found["cells"] if s["controller"] == "window")
+    # A cell of one world is none of the other.
+    assert "4 cells run in " in paceline(*line).stdout
 
 
 def test_without_a_folder_there_are_generated_traces(paceline: Command, tmp_path: Path) -> None:
