@@ -137,8 +137,9 @@ def test_any_scenario_with_a_link_will_do(folder: Path, tmp_path: Path) -> None:
     ("text", "error"),
     [
         ("x = [", "own.toml: "),
+        ('[topology]\nkind = "parking-lot"', 'own.toml: topology.kind = "parking-lot": an arena has one link with a trace'),
         ('title = "x"', "own.toml: neither [link] nor [[links]] is there"),
-        ('[[links]]\nrate = "1 Mbit/s"', "own.toml: 0 of [[links]] have a `trace`; in an arena one has"),
+        ('[[links]]\nrate = "1 Mbit/s"', "own.toml: 0 of [[links]] have a `trace`; allowed: one"),
     ],
 )
 def test_a_scenario_without_a_link_for_the_trace_is_refused(tmp_path: Path, text: str, error: str) -> None:

@@ -57,8 +57,7 @@ class Setting:
     def link_name(self) -> str:
         """What the record calls the link that takes the trace."""
         if self.index is None:
-            # A line of equal links: the first of them.
-            return "hop-1" if self.tables.get("topology", {}).get("kind") == "parking-lot" else "bottleneck"
+            return "bottleneck"
         return str(self.tables["links"][self.index].get("name", f"link-{self.index + 1}"))
 
     def length_ms(self, link: Link) -> int:
@@ -110,6 +109,9 @@ class Setting:
 
 def _traced(tables: Mapping[str, Any], file: Path) -> int | None:
     """Which link takes the trace: the only one that has one, or the only one there is."""
+    topology = tables.get("topology")
+    if isinstance(topology, dict) and topology.get("kind") == "parking-lot":
+        raise InputError(f'{file}: topology.kind = "parking-lot": an arena has one link with a trace')
     if isinstance(tables.get("link"), dict):
         return None
     links = tables.get("links")
@@ -117,7 +119,9 @@ def _traced(tables: Mapping[str, Any], file: Path) -> int | None:
         raise InputError(f"{file}: neither [link] nor [[links]] is there")
     traced = [index for index, link in enumerate(links) if "trace" in link]
     if len(traced) != 1:
-        raise InputError(f"{file}: {len(traced)} of [[links]] have a `trace`; in an arena one has")
+        raise InputError(
+            f'{file}: {len(traced)} of [[links]] have a `trace`; allowed: one, which takes the arena\'s (trace = "synth:lte" marks it)'
+        )
     return traced[0]
 
 
