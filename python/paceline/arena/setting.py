@@ -119,9 +119,8 @@ def _traced(tables: Mapping[str, Any], file: Path) -> int | None:
         raise InputError(f"{file}: neither [link] nor [[links]] is there")
     traced = [index for index, link in enumerate(links) if "trace" in link]
     if len(traced) != 1:
-        raise InputError(
-            f'{file}: {len(traced)} of [[links]] have a `trace`; allowed: one, which takes the arena\'s (trace = "synth:lte" marks it)'
-        )
+        mark = 'trace = "synth:lte" marks it'
+        raise InputError(f"{file}: {len(traced)} of [[links]] have a `trace`; allowed: one, which takes the arena's ({mark})")
     return traced[0]
 
 
