@@ -30,7 +30,7 @@ pub(crate) static SPEC: Spec = Spec {
     profiles: &[
         Profile {
             name: "integral",
-            source: "r_B by (6) of the 2020 paper: nearer to table 1 of 2019 than the gradient printed there",
+            source: "r_B by (6) of the 2020 paper: from 4 BDP on nearer to table 1 of 2019 than the gradient printed there",
             values: &[("capacity", 0.0)],
         },
         Profile {
