@@ -11,7 +11,7 @@ import pytest
 
 import paceline as pl
 from handmade import Command
-from paceline.reproduce import PAPERS, entries, mpc, mpc2019, mpc2020, output, select
+from paceline.reproduce import PAPERS, entries, late, mpc, mpc2019, mpc2020, output, select
 from paceline.reproduce.entry import Entry, Row, Runs, Scale
 from paceline.reproduce.running import run_jobs
 
@@ -122,13 +122,13 @@ def test_shares_are_fair_from_the_last_unfair_window_on() -> None:
     time_s = np.arange(1, 81) * 0.05
     first = np.where(time_s <= 2.01, 3.0, np.where(time_s <= 3.01, 2.0, 1.0))
     second = np.where(time_s <= 1.01, 0.0, 1.0)
-    shares = mpc2019.means(time_s, np.stack([first, second], axis=1), 1.0, 0.5)
+    shares = late.means(time_s, np.stack([first, second], axis=1), 1.0, 0.5)
     assert shares == pytest.approx(np.array([[3, 1], [3, 1], [2, 1], [2, 1], [1, 1], [1, 1]]))
-    fairness = mpc2019.jain(shares)
+    fairness = late.jain(shares)
     assert fairness == pytest.approx([0.8, 0.8, 0.9, 0.9, 1.0, 1.0])
-    assert mpc2019.converged_s(fairness, 0.5) == 1.0
-    assert mpc2019.converged_s(np.array([0.95, 0.91]), 0.5) == 0.0
-    assert mpc2019.converged_s(np.array([0.95, 0.89]), 0.5) is None
+    assert late.converged_s(fairness, 0.5) == 1.0
+    assert late.converged_s(np.array([0.95, 0.91]), 0.5) == 0.0
+    assert late.converged_s(np.array([0.95, 0.89]), 0.5) is None
 
 
 def test_losses_at_a_tenth_of_the_rate_are_taken_times_the_rate_when_told_at_the_drop(tmp_path: Path) -> None:

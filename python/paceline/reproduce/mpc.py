@@ -4,6 +4,7 @@ In: a paper's controller and the numbers of its table. Out: jobs, measures, and 
 of 1/16 to 16 BDP. Every packet is acknowledged and none sent again; ACKs are delayed by bounded exponential noise.
 """
 
+import dataclasses
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -131,6 +132,11 @@ def _gbps(bps: float) -> str:
     return f"{bps / 1e9:.12g} Gbit/s"
 
 
+def tenth(scale: Scale) -> Scale:
+    """The scale at a tenth of its rates; that of a glance is small enough."""
+    return scale if scale.few else dataclasses.replace(scale, rate=scale.rate / 10)
+
+
 # ------------------------------------------------------------------------------------------------------- what is measured
 
 
@@ -250,14 +256,17 @@ class BufferStudy:
     setting: Setting
     printed: Printed
     counts: Sequence[int] = COUNTS
+    over: Sequence[float] = BUFFERS_BDP
     #: Of :data:`MEASURES`.
     quantities: Sequence[str] = tuple(MEASURES)
+    #: Begins the rows, where a table has several studies.
+    prefix: str = ""
 
     def cells(self, scale: Scale) -> list[tuple[int, float]]:
         """Flows and buffer of every cell that is run."""
         if scale.few:
             return [(2, buffer) for buffer in (1 / 8, 1 / 4, 1 / 2, 1.0, 4.0)]
-        return [(count, buffer) for count in self.counts for buffer in BUFFERS_BDP]
+        return [(count, buffer) for count in self.counts for buffer in self.over]
 
     def buffers(self, count: int, scale: Scale) -> list[float]:
         """The buffers over which ``count`` flows are run."""
@@ -283,7 +292,7 @@ class BufferStudy:
         """Every measure of every cell."""
         return [
             Row.of(
-                f"{MEASURES[quantity].name}, {flows_text(count)}, {buffer_text(buffer)} BDP",
+                f"{self.prefix}{MEASURES[quantity].name}, {flows_text(count)}, {buffer_text(buffer)} BDP",
                 MEASURES[quantity].unit,
                 self.paper(count, buffer, quantity),
                 self.values(count, buffer, quantity, scale, runs),

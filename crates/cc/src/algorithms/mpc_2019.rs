@@ -1,5 +1,8 @@
 //! MPC as printed in Lynn, Hanford and Ghosal 2019 (Buffer Sizing Workshop): r_B by gradient descent (6)-(8), probes by pulses of
-//! the target, every lost packet a cut of the rate. The defaults are the reading that comes nearest to its table 1.
+//! the target, every lost packet a cut of the rate.
+//!
+//! What it leaves open is as in `mpc-2020`, where it was chosen on table I and the 1-BDP column of table V of 2020; pulses are those of
+//! the simulator that was released with it. Nothing is fitted to its own table 1, to which the profile `gentle` comes nearer.
 
 use super::mpc_sender::build;
 use super::mpc_sender::params::{
@@ -27,7 +30,7 @@ pub(crate) static SPEC: Spec = Spec {
     profiles: &[
         Profile {
             name: "integral",
-            source: "r_B by (6) of the 2020 paper: nearer to table 1 of 2019 than the gradient printed there",
+            source: "r_B by (6) of the 2020 paper: from 4 BDP on nearer to table 1 of 2019 than the gradient printed there",
             values: &[("capacity", 0.0)],
         },
         Profile {

@@ -83,6 +83,37 @@ fn the_target_pulses() {
     }
 }
 
+/// A loss in the quarter of the cycle around it ends the pulse towards l_B, and no other; that towards l_P goes on.
+#[test]
+fn a_loss_ends_the_pulse() {
+    let mut mpc = mpc(None, &[("r_max", 8e9), ("r_min", 1e6), ("tau_d", 3600.0)]);
+    let mut target_at = |at_ms: u64, lost_packets| {
+        let now_ns = at_ms * MS;
+        if lost_packets > 0 {
+            mpc.on_loss(&Loss { now_ns, lost_packets, ..Loss::default() });
+        }
+        ack(&mut *mpc, now_ns, if at_ms == 1 { 50 * MS } else { 25 * MS });
+        observed(&*mpc)[5]
+    };
+    target_at(0, 0);
+    target_at(1, 0);
+    let (base, top) = (27.5, 1.135 * 50.0);
+    for (at_ms, lost_packets, wanted) in [
+        (1_200, 1, base),
+        (2_500, 0, top),
+        (2_501, 1, base),
+        (3_000, 0, base),
+        (7_500, 1, 25.0),
+        (12_500, 0, top),
+        (21_300, 1, base),
+        (22_500, 0, base),
+        (32_500, 0, top),
+    ] {
+        let l_t = target_at(at_ms, lost_packets);
+        assert!((l_t - wanted).abs() < 0.5, "{at_ms}: {l_t}");
+    }
+}
+
 /// `integral` is the estimate of 2020: after two ACKs 1 ms apart, r dt / (l - l(0) + dt).
 #[test]
 fn the_profile_integrates() {

@@ -1,5 +1,6 @@
 //! MPC as printed in Lynn, Ghosal and Hanford 2020 (arXiv 2002.09825): r_B by the integral (6), probes at r_max and r_min, a loss
-//! sends the rate to r_min. The defaults are the reading that comes nearest to its tables.
+//! sends the rate to r_min. The defaults are the reading that comes nearest to its table I and to the 1-BDP column of its table V; its
+//! other tables, and those of 2019, judge that.
 
 use super::mpc_sender::build;
 use super::mpc_sender::params::{

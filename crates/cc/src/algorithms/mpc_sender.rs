@@ -31,6 +31,7 @@ pub(crate) fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         phase: Phase::Steady,
         next_up_ns: 0,
         next_down_ns: 0,
+        no_pulse_until_ns: 0,
         gate: EpisodeGate::default(),
         model: None,
         cwnd_bytes: 0,
@@ -42,6 +43,10 @@ pub(crate) fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
     mpc.set_window(high);
     Box::new(mpc)
 }
+
+/// Where in its cycle the target pulses towards l_B and towards l_P.
+const PULSE_UP: f64 = 0.25;
+const PULSE_DOWN: f64 = 0.75;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
@@ -83,6 +88,8 @@ struct Mpc {
     phase: Phase,
     next_up_ns: u64,
     next_down_ns: u64,
+    /// Until then there is no pulse towards l_B: a loss has ended it.
+    no_pulse_until_ns: u64,
     gate: EpisodeGate,
     model: Option<Model>,
     /// The safety window.
@@ -201,15 +208,32 @@ impl Mpc {
         if self.choices.probe != Probe::Pulse {
             return base;
         }
-        let period_ns = self.choices.probe_period_ns.max(1);
-        let phase = (now_ns.saturating_sub(self.start_ns) % period_ns) as f64 / period_ns as f64;
-        // A Lorentzian of the distance to its centre, up at a quarter of the period and down at three.
+        let phase = self.cycle_phase(now_ns);
+        // A Lorentzian of the distance to its centre.
         let pulse = |centre: f64| {
             let x = (phase - centre) / self.choices.pulse_width;
             1.0 / (1.0 + x * x)
         };
+        let up = if now_ns < self.no_pulse_until_ns { 0.0 } else { pulse(PULSE_UP) };
         let top = self.choices.pulse_top * full_rtt;
-        base + (top - base) * pulse(0.25) + (empty_rtt - base) * pulse(0.75)
+        base + (top - base) * up + (empty_rtt - base) * pulse(PULSE_DOWN)
+    }
+
+    /// Where in the cycle of the pulses `now_ns` is, from 0 to 1.
+    fn cycle_phase(&self, now_ns: u64) -> f64 {
+        let period_ns = self.choices.probe_period_ns.max(1);
+        (now_ns.saturating_sub(self.start_ns) % period_ns) as f64 / period_ns as f64
+    }
+
+    /// A loss ends the pulse towards l_B: both papers' probing "immediately stops when a loss is detected".
+    ///
+    /// A Lorentzian begins and ends nowhere: the pulse is taken to last for the quarter of the cycle around its centre.
+    fn end_pulse(&mut self, now_ns: u64) {
+        let left = PULSE_UP + 0.125 - self.cycle_phase(now_ns);
+        if (0.0..=0.25).contains(&left) {
+            let left_ns = (left * self.choices.probe_period_ns as f64) as u64;
+            self.no_pulse_until_ns = now_ns.saturating_add(left_ns);
+        }
     }
 
     /// Begins and ends probes.
@@ -294,6 +318,9 @@ impl Mpc {
         if matches!(self.phase, Phase::Startup(_)) && self.choices.loss != Reaction::Ignore {
             self.end_startup(now_ns);
             self.phase = Phase::Steady;
+        }
+        if self.choices.loss != Reaction::Ignore {
+            self.end_pulse(now_ns);
         }
         match self.choices.loss {
             Reaction::Probe if !matches!(self.phase, Phase::Down(..)) => {
