@@ -31,6 +31,8 @@ __all__ = [
     "scenario_schema",
     "trace_convert",
     "trace_info",
+    "trace_record",
+    "trace_serve",
     "trace_synth",
 ]
 
@@ -112,6 +114,33 @@ def trace_convert(src: str, dst: str, from_format: str | None, to_format: str | 
     """Converts a trace; a format of None is told by the suffix. ``bin_ms`` is the bin of formats that hold rates.
 
     Returns JSON ``{"from_mbps": float, "to_mbps": float}``: the mean rate before and after.
+    """
+
+def trace_record(
+    host: str,
+    port: int,
+    uplink: str | None,
+    downlink: str | None,
+    times_s: tuple[float, float, float, float],
+    packet_bytes: int,
+) -> str | None:
+    """Measures the link to a server (``trace_serve``) into the files named; to be called from the main thread.
+
+    Args:
+        host: name or address of the server.
+        port: its TCP and UDP port.
+        uplink: file of the trace of the way to the server, or None.
+        downlink: file of the trace of the way from the server, or None.
+        times_s: length of the traces, time before them, least and longest wait of packets.
+        packet_bytes: size of the packets, bytes of IP.
+
+    Returns None after Ctrl-C, else JSON: per direction measured its mean rate, packets, losses and waits.
+    """
+
+def trace_serve(host: str, port: int, once: bool, told: Callable[[str], object]) -> None:
+    """Lets clients measure the link to this machine until Ctrl-C, or once; to be called from the main thread.
+
+    ``told`` is called with a line of text when something happens.
     """
 
 def export_qlog(record_dir: str, flow: str, out: str, draft: str) -> None:

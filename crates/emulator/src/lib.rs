@@ -36,6 +36,7 @@ mod log;
 mod netlink;
 mod packet;
 mod passage;
+pub mod recorder;
 mod sys;
 mod tun;
 
