@@ -150,6 +150,7 @@ def run_link(
     options: Sequence[tuple[str, str]],
     seed: int,
     realtime: bool,
+    outside: bool,
     logs: tuple[str | PathLike[str] | None, str | PathLike[str] | None],
     command: Sequence[str | bytes],
 ) -> str:
@@ -159,6 +160,7 @@ def run_link(
         options: flags of `paceline link` without their dashes, and values.
         seed: of every random draw.
         realtime: the threads that carry packets run before all programs without real-time priority.
+        outside: the command reaches what this machine reaches, by address translation.
         logs: where to write the logs of the uplink and of the downlink.
         command: the program and its arguments.
 

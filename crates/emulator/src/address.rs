@@ -70,7 +70,8 @@ impl Block {
         96 + self.bits
     }
 
-    fn contains(self, address: Ipv4Addr) -> bool {
+    /// Whether `address` is one of the block.
+    pub fn contains(self, address: Ipv4Addr) -> bool {
         (u32::from(address) ^ self.base) >> (32 - self.bits) == 0
     }
 

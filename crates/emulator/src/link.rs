@@ -26,6 +26,8 @@ use crate::forward::{Direction, Forwarder, Stop, carry};
 use crate::inside::{Inside, PASSED_ON, Report, is_from_a_process};
 use crate::log::{self, Log, LogFile};
 use crate::netlink::Netlink;
+use crate::outside::names::Names;
+use crate::outside::{self, Outside, Reach};
 use crate::sys::{self, Program};
 use crate::tun::Tun;
 
@@ -88,18 +90,37 @@ pub struct Outcome {
 /// # Errors
 /// See [`Error`]. What was set up by then is gone.
 pub fn run(emulation: Emulation, command: &[OsString]) -> Result<Outcome, Error> {
+    run_reaching(emulation, Reach::Host, command)
+}
+
+/// [`run`] for a command that reaches what `reach` says.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_reaching(
+    emulation: Emulation,
+    reach: Reach,
+    command: &[OsString],
+) -> Result<Outcome, Error> {
     let logs = [&emulation.up, &emulation.down].map(create_log);
     let [up_log, down_log] = logs;
     let logs = [up_log?, down_log?];
     let claim = claim()?;
-    let outside = make_outside(&claim)?;
+    let mtu = if reach == Reach::Outside { outside::mtu(MTU) } else { MTU };
+    let outside = Outside::new(make_outside(&claim, mtu)?, claim.block, reach)?;
+    let names = match reach {
+        Reach::Host => None,
+        Reach::Outside => Names::new(claim.block.outside()),
+    };
     let program = program(command, &claim)?;
     let stop = Stop::new()?;
     let passed_on: SigSet = PASSED_ON.into_iter().collect();
     let mask = passed_on.thread_swap_mask(SigmaskHow::SIG_BLOCK);
     let mask = mask.map_err(|error| Error::system("block signals", error))?;
     let init = AtomicI32::new(0);
-    let guest = Guest { emulation, logs, outside, block: claim.block, program, mask, init: &init };
+    let block = claim.block;
+    let guest =
+        Guest { emulation, reach, mtu, names, logs, outside, block, program, mask, init: &init };
     let outcome = thread::scope(|scope| {
         let ended = &stop;
         let host =
@@ -176,16 +197,23 @@ fn pass_signals_on(signals: &SigSet, init: &AtomicI32, stop: &Stop) -> Result<()
 }
 
 /// The device outside, with the host's address.
-fn make_outside(claim: &Claim) -> Result<Tun, Error> {
+fn make_outside(claim: &Claim, mtu: u32) -> Result<Tun, Error> {
     let device = Tun::new(OUTSIDE_DEVICE)?;
-    set_up(&mut Netlink::open()?, device.name(), claim.block, claim.block.outside().into())?;
+    let address = claim.block.outside().into();
+    set_up(&mut Netlink::open()?, device.name(), mtu, claim.block, address)?;
     Ok(device)
 }
 
-fn set_up(netlink: &mut Netlink, device: &str, block: Block, address: IpAddr) -> Result<(), Error> {
+fn set_up(
+    netlink: &mut Netlink,
+    device: &str,
+    mtu: u32,
+    block: Block,
+    address: IpAddr,
+) -> Result<(), Error> {
     // No link-local address: the kernel would announce it, and those packets would cross the link. Without IPv6, no file.
     let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{device}/addr_gen_mode"), "1");
-    netlink.set_up(device, Some(MTU), Some(DEVICE_QUEUE))?;
+    netlink.set_up(device, Some(mtu), Some(DEVICE_QUEUE))?;
     netlink.add_address(device, address, block.prefix())?;
     if let IpAddr::V4(address) = address
         && has_ipv6()
@@ -233,9 +261,13 @@ fn program(command: &[OsString], claim: &Claim) -> Result<Program, Error> {
 /// What the thread needs that lives in the namespace of the command.
 struct Guest<'a> {
     emulation: Emulation,
+    reach: Reach,
+    /// Largest packet on the link, bytes of IP.
+    mtu: u32,
+    names: Option<Names>,
     /// Of the uplink, of the downlink.
     logs: [Option<File>; 2],
-    outside: Tun,
+    outside: Outside,
     block: Block,
     program: Program,
     mask: SigSet,
@@ -248,7 +280,7 @@ impl Guest<'_> {
     fn run(mut self) -> Result<Outcome, Error> {
         unshare(CloneFlags::CLONE_NEWNET)
             .map_err(|error| Error::system("make a network namespace", error))?;
-        let inside = make_inside(self.block)?;
+        let inside = make_inside(self.block, self.mtu, self.reach)?;
         let stop = Stop::new()?;
         let start = Instant::now();
         let Emulation { up, down, seed, realtime } = self.emulation.clone();
@@ -275,25 +307,32 @@ impl Guest<'_> {
             let up = Forwarder::new(inside.another()?, outside()?, up, (seed, 0), up_log);
             let down = Forwarder::new(outside()?, inside, down, (seed, 1), down_log);
             // Threads must be started before the PID namespace: it is for processes only.
-            let carrier = |name: &str, forwarder| {
-                let thread = thread::Builder::new().name(name.into());
-                let thread = thread.spawn_scoped(scope, || carry(forwarder, start, &stop));
-                thread.map_err(|error| Error::system("start a thread", error))
-            };
-            let _stop = Ended(&stop);
+            let started = |error| Error::system("start a thread", error);
+            let thread = |name: &str| thread::Builder::new().name(name.into());
+            let stop = &stop;
+            let _stop = Ended(stop);
+            if let Some(names) = &self.names {
+                let serve = || self.outside.enter().is_ok_and(|()| names.serve(stop).is_ok());
+                thread("paceline-names").spawn_scoped(scope, serve).map_err(started)?;
+            }
             // They inherit it from this thread; what is started after them must not.
             let realtime = |wanted| {
                 let set = if realtime { sys::set_realtime(wanted) } else { Ok(()) };
                 set.map_err(|error| Error::system("set a real-time priority", error))
             };
             realtime(true)?;
-            let up = carrier("paceline-up", up)?;
-            let down = carrier("paceline-down", down)?;
+            let carry_up = || {
+                self.outside.enter()?;
+                Ok(carry(up, start, stop))
+            };
+            let up = thread("paceline-up").spawn_scoped(scope, carry_up).map_err(started)?;
+            let carry_down = || Ok(carry(down, start, stop));
+            let down = thread("paceline-down").spawn_scoped(scope, carry_down).map_err(started)?;
             realtime(false)?;
             let status = self.run_command();
             stop.now();
-            let counts = |thread: thread::ScopedJoinHandle<'_, Counts>| {
-                thread.join().map_err(|_| Error::Killed)
+            let counts = |thread: thread::ScopedJoinHandle<'_, Result<Counts, Error>>| {
+                thread.join().map_err(|_| Error::Killed)?
             };
             let (up, down) = (counts(up)?, counts(down)?);
             let mut log_failure = None;
@@ -314,6 +353,7 @@ impl Guest<'_> {
             command: self.program.pointers(),
             report: report.as_fd(),
             emulator: emulator.as_fd(),
+            names: self.names.as_ref().map(|names| &names.configuration[..]),
             mask: self.mask,
         };
         let init = sys::spawn(|| inside.init());
@@ -341,14 +381,15 @@ impl Guest<'_> {
 }
 
 /// The device inside, the way to everywhere.
-fn make_inside(block: Block) -> Result<Tun, Error> {
+fn make_inside(block: Block, mtu: u32, reach: Reach) -> Result<Tun, Error> {
     let device = Tun::new(INSIDE_DEVICE)?;
     let mut netlink = Netlink::open()?;
     netlink.set_up("lo", None, None)?;
     let address = block.inside();
-    set_up(&mut netlink, device.name(), block, address.into())?;
+    set_up(&mut netlink, device.name(), mtu, block, address.into())?;
     netlink.add_default_route(device.name(), address.into())?;
-    if has_ipv6() {
+    // Addresses are translated for IPv4 only: without a way, programs do not try the other.
+    if has_ipv6() && reach == Reach::Host {
         netlink.add_default_route(device.name(), Block::v6(address).into())?;
     }
     // For links within this one; the settings are of the namespace inside.

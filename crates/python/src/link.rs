@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use paceline_emulator::{Counts, Direction, Emulation, Error, Lateness, LogFile};
+use paceline_emulator::{Counts, Direction, Emulation, Error, Lateness, LogFile, Reach};
 use paceline_lab::scenario::{EmulatedDirection, emulated_link};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::errors::{input_error, run_error};
 
 /// Runs `command` behind the link that `options` (flags without dashes, values) describe and waits for its end.
 ///
-/// `logs` are those of the uplink and of the downlink.
+/// `outside`: it reaches what this host reaches. `logs` are those of the uplink and of the downlink.
 ///
 /// Returns JSON: `{"status": exit status, "uplink": {…}, "downlink": {…}, "log_failure"}`, the packets of each direction, and why a
 /// log is not complete, or null. The interpreter lock
@@ -23,6 +23,7 @@ pub fn run_link(
     options: Vec<(String, String)>,
     seed: u64,
     realtime: bool,
+    outside: bool,
     logs: (Option<PathBuf>, Option<PathBuf>),
     command: Vec<OsString>,
 ) -> PyResult<String> {
@@ -46,8 +47,9 @@ pub fn run_link(
         |path: &Path| if paths[0].1.as_deref() == Some(path) { "uplink" } else { "downlink" };
     let [up_log, down_log] = paths.clone().map(log_file);
     let (up, down) = (direction(up, up_log), direction(down, down_log));
+    let reach = if outside { Reach::Outside } else { Reach::Host };
     let emulation = Emulation { up, down, seed, realtime };
-    let outcome = py.detach(|| paceline_emulator::run(emulation, &command));
+    let outcome = py.detach(|| paceline_emulator::run_reaching(emulation, reach, &command));
     let outcome = outcome.map_err(|error| match error {
         Error::Command { .. } => input_error(error),
         Error::Log { ref path, .. } => input_error(format!("--{}-log {error}", flag(path))),

@@ -85,6 +85,12 @@ def link(
         bool,
         typer.Option("--realtime", help="Real-time priority for the emulator: exact on a busy machine, at the cost of the rest."),
     ] = False,
+    outside: Annotated[
+        bool,
+        typer.Option(
+            "--outside", help="The command reaches what this machine reaches, too, under this machine's address (IPv4)."
+        ),
+    ] = False,
     summary: Annotated[bool, typer.Option("--summary", help="At the end, say on stderr what became of the packets.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="The summary as one JSON object, the last line on stderr: stdout is the command's.")
@@ -93,7 +99,8 @@ def link(
     """Run a program behind an emulated link; leave with its exit status.
 
     The program sees one network, whose other end is this machine, at the address in PACELINE_BASE (and MAHIMAHI_BASE). Nothing
-    beyond this machine can be reached. Links nest. Needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN, and /dev/net/tun.
+    beyond this machine can be reached, unless with --outside. Links nest. Needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN, and
+    /dev/net/tun; --outside needs CAP_NET_RAW as well.
     """
     given = {
         "uplink": uplink,
@@ -122,7 +129,7 @@ def link(
     options = [(flag, value) for flag, value in given.items() if value is not None]
     program = command or [os.environ.get("SHELL", "/bin/sh")]
     sys.stdout.flush()
-    answer = json.loads(_native.run_link(options, seed, realtime, (uplink_log, downlink_log), program))
+    answer = json.loads(_native.run_link(options, seed, realtime, outside, (uplink_log, downlink_log), program))
     status = answer["status"]
     if failure := answer["log_failure"]:
         console(stderr=True).print(f"error: the log is not complete: {failure}", soft_wrap=True)
