@@ -119,26 +119,26 @@ def trace_convert(src: str, dst: str, from_format: str | None, to_format: str | 
 def trace_record(
     host: str,
     port: int,
-    uplink: str | None,
-    downlink: str | None,
+    uplink: bool,
+    out: str,
     times_s: tuple[float, float, float, float],
     packet_bytes: int,
 ) -> str | None:
-    """Measures the link to a server (``trace_serve``) into the files named; to be called from the main thread.
+    """Measures the link to a server (``trace_serve``) into a file; to be called from the main thread.
 
     Args:
         host: name or address of the server.
         port: its TCP and UDP port.
-        uplink: file of the trace of the way to the server, or None.
-        downlink: file of the trace of the way from the server, or None.
-        times_s: length of the traces, time before them, least and longest wait of packets.
+        uplink: the way to the server, or else the way from it.
+        out: file of the trace.
+        times_s: length of the trace, time before it, least and longest wait of packets.
         packet_bytes: size of the packets, bytes of IP.
 
-    Returns None after Ctrl-C, else JSON: per direction measured its mean rate, packets, losses and waits.
+    Returns None after Ctrl-C, else JSON: the mean rate, packets, losses and waits.
     """
 
-def trace_serve(host: str, port: int, once: bool, told: Callable[[str], object]) -> None:
-    """Lets clients measure the link to this machine until Ctrl-C, or once; to be called from the main thread.
+def trace_serve(host: str, port: int, told: Callable[[str], object]) -> None:
+    """Lets clients measure the link to this machine until Ctrl-C; to be called from the main thread.
 
     ``told`` is called with a line of text when something happens.
     """
@@ -151,6 +151,7 @@ def run_link(
     seed: int,
     realtime: bool,
     outside: bool,
+    access_delays_s: Sequence[float],
     logs: tuple[str | PathLike[str] | None, str | PathLike[str] | None],
     command: Sequence[str | bytes],
 ) -> str:
@@ -161,6 +162,7 @@ def run_link(
         seed: of every random draw.
         realtime: the threads that carry packets run before all programs without real-time priority.
         outside: the command reaches what this machine reaches, by address translation.
+        access_delays_s: of every host on which the command runs, the delay between it and the link, one way; one at least.
         logs: where to write the logs of the uplink and of the downlink.
         command: the program and its arguments.
 

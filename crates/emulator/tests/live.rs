@@ -16,8 +16,10 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
 };
-use paceline_emulator::recorder::{Plan, Server, record};
-use paceline_emulator::{Direction, Emulation, Error, LogFile, Outcome, Status, run};
+use paceline_emulator::recorder::{Plan, Server, Way, record};
+use paceline_emulator::{
+    Direction, Emulation, Error, Host, LogFile, Outcome, Reach, Status, run, run_hosts,
+};
 use paceline_net::log::LogStats;
 use paceline_net::random::{Purpose, RandomStream};
 use paceline_net::{Buffer, Capacity, LinkSpec, PS_PER_MS, Trace};
@@ -162,14 +164,12 @@ fn round_trips(base: &str, port: u16) -> String {
 fn measure(base: &str, port: u16) -> String {
     let server = SocketAddrV4::new(base.parse().unwrap(), port).into();
     let plan = Plan {
-        downlink: false,
         warm_up: Duration::from_secs(2),
         least_wait: Duration::from_millis(250),
         most_wait: Duration::from_millis(1000),
-        ..Plan::new(Duration::from_secs(8))
+        ..Plan::new(Way::Uplink, Duration::from_secs(8))
     };
-    let [uplink, _] = record(server, &plan, &|| false).unwrap();
-    let trace = uplink.unwrap().trace;
+    let trace = record(server, &plan, &|| false).unwrap().trace;
     trace.opportunities_ms().iter().map(|ms| format!("{ms} ")).collect()
 }
 
@@ -399,6 +399,52 @@ fn links_nest() {
     assert_eq!(outcome.status, Status::Exited(0));
     let times = numbers(&answer);
     assert!(times.len() == 20 && times.iter().all(|ms| *ms >= 50.0), "{times:?}");
+}
+
+/// Two hosts behind a link of 2 × 10 ms, one of them 2 × 30 ms from it; they do not reach each other.
+#[test]
+fn hosts_share_a_link() {
+    let Some(_turn) = turn("hosts_share_a_link") else { return };
+    let answers = ["near", "far"].map(scratch);
+    let mut hosts = Vec::new();
+    let mut command = |port: u16| {
+        for (answer, ms) in answers.iter().zip([0, 30]) {
+            let command = task("round trips", port, answer);
+            hosts.push(Host { access_delay: Duration::from_millis(ms), command });
+        }
+    };
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    command(socket.local_addr().unwrap().port());
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let echo = thread::spawn(move || {
+        let (mut room, mut guests) = ([0; 2000], std::collections::BTreeSet::new());
+        while let Ok((len, from)) = socket.recv_from(&mut room) {
+            guests.insert(from.ip());
+            let _ = socket.send_to(&room[..len], from);
+        }
+        guests.len()
+    });
+    let outcome = run_hosts(delay(10), Reach::Host, &hosts).unwrap();
+    assert_eq!(outcome.statuses, [Status::Exited(0); 2]);
+    for (answer, least) in answers.iter().zip([20.0, 80.0]) {
+        let times = numbers(answer);
+        assert!(times.iter().all(|ms| *ms >= least), "{times:?}");
+        assert!(times.iter().copied().fold(f64::MAX, f64::min) < least + 50.0, "{times:?}");
+    }
+    assert_eq!(echo.join().unwrap(), 2, "each has an address of its own");
+    assert!(outcome.up.left_packets >= 40 && outcome.down.left_packets >= 40);
+
+    // Number, exit status; a program that is not there.
+    let host =
+        |script: &str| Host { access_delay: Duration::ZERO, command: words(&["sh", "-c", script]) };
+    let hosts = [host("exit $PACELINE_HOST"), host("exit $PACELINE_HOST"), host("kill -9 $$")];
+    let outcome = run_hosts(delay(0), Reach::Host, &hosts).unwrap();
+    assert_eq!(outcome.statuses, [Status::Exited(1), Status::Exited(2), Status::Killed(9)]);
+    let missing = Host { command: words(&["no-such-program"]), ..host("") };
+    let error = run_hosts(delay(0), Reach::Host, &[host("true"), missing]).unwrap_err();
+    assert!(error.to_string().starts_with("cannot run no-such-program: No such"), "{error}");
+    assert!(run_hosts(delay(0), Reach::Host, &[]).is_err());
+    assert!(run_hosts(delay(0), Reach::Host, &vec![host("true"); 65]).is_err());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use paceline_emulator::recorder::{Plan, Recorded, RecorderError, Server, record};
+use paceline_emulator::recorder::{Plan, Recorded, RecorderError, Server, Way, record};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -24,17 +24,11 @@ fn resolve(host: &str, port: u16) -> PyResult<SocketAddr> {
     }
 }
 
-/// Lets clients measure the link to this machine, at `host` and `port`, until Ctrl-C or, if `once`, for one measurement.
+/// Lets clients measure the link to this machine, at `host` and `port`, until Ctrl-C.
 ///
 /// `told` is called with a line of text when something happens. To be called from the main thread.
 #[pyfunction]
-pub fn trace_serve(
-    py: Python<'_>,
-    host: &str,
-    port: u16,
-    once: bool,
-    told: Py<PyAny>,
-) -> PyResult<()> {
+pub fn trace_serve(py: Python<'_>, host: &str, port: u16, told: Py<PyAny>) -> PyResult<()> {
     let address = resolve(host, port)?;
     let tell = |line: String| Python::attach(|py| told.call1(py, (line,)).map(drop));
     py.detach(|| {
@@ -49,15 +43,8 @@ pub fn trace_serve(
             let client = client.ip();
             match outcome {
                 Ok(plan) => {
-                    let ways: Vec<&str> = [("uplink", plan.uplink), ("downlink", plan.downlink)]
-                        .into_iter()
-                        .filter_map(|(name, measured)| measured.then_some(name))
-                        .collect();
-                    let seconds = plan.duration.as_secs_f64();
-                    tell(format!("{client}: {} measured for {seconds} s", ways.join(" and ")))?;
-                    if once {
-                        return Ok(());
-                    }
+                    let (way, seconds) = (plan.way.name(), plan.duration.as_secs_f64());
+                    tell(format!("{client}: {way} measured for {seconds} s"))?;
                 }
                 Err(error) => tell(format!("{client}: {error}"))?,
             }
@@ -65,42 +52,33 @@ pub fn trace_serve(
     })
 }
 
-/// Measures the link to the server at `host` and `port`, and writes the traces to `uplink` and `downlink`, as far as named.
+/// Measures the link to the server at `host` and `port`, its uplink or else its downlink, and writes the trace to `out`.
 ///
-/// `times_s` are the length of the traces, the time before them, and the least and longest wait of packets. Returns JSON, per
-/// direction measured: `{"mean_mbps", "packets", "lost", "hardly_waited", "mean_wait_ms", "max_wait_ms"}`. To be called from the main
-/// thread.
+/// `times_s` are the length of the trace, the time before it, and the least and longest wait of packets. Returns JSON
+/// `{"mean_mbps", "packets", "lost", "hardly_waited", "mean_wait_ms", "max_wait_ms"}`, or nothing after Ctrl-C. To be called from
+/// the main thread.
 #[pyfunction]
 pub fn trace_record(
     py: Python<'_>,
     host: &str,
     port: u16,
-    uplink: Option<&str>,
-    downlink: Option<&str>,
+    uplink: bool,
+    out: &str,
     times_s: [f64; 4],
     packet_bytes: u16,
 ) -> PyResult<Option<String>> {
     let server = resolve(host, port)?;
     let time = |s: f64| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX);
     let [duration, warm_up, least_wait, most_wait] = times_s.map(time);
-    let (up, down) = (uplink.is_some(), downlink.is_some());
-    let plan =
-        Plan { uplink: up, downlink: down, duration, warm_up, packet_bytes, least_wait, most_wait };
-    let recorded = py.detach(|| record(server, &plan, &interrupted));
-    let recorded = match recorded {
+    let way = if uplink { Way::Uplink } else { Way::Downlink };
+    let plan = Plan { way, duration, warm_up, packet_bytes, least_wait, most_wait };
+    let recorded = match py.detach(|| record(server, &plan, &interrupted)) {
         Err(RecorderError::Interrupted) => return Ok(None),
         Err(error @ RecorderError::Refused(_)) => return Err(input_error(error)),
         recorded => recorded.map_err(run_error)?,
     };
-    let mut answer = serde_json::Map::new();
-    let directions = [("uplink", uplink), ("downlink", downlink)];
-    for ((name, path), recorded) in directions.into_iter().zip(recorded) {
-        if let (Some(path), Some(recorded)) = (path, recorded) {
-            crate::trace::write(&recorded.trace, path)?;
-            answer.insert(name.into(), describe(&recorded));
-        }
-    }
-    Ok(Some(Value::Object(answer).to_string()))
+    crate::trace::write(&recorded.trace, out)?;
+    Ok(Some(describe(&recorded).to_string()))
 }
 
 fn describe(recorded: &Recorded) -> Value {

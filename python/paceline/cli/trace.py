@@ -72,14 +72,13 @@ PORT = 5310
 def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP and UDP port; 0 for any.")] = PORT,
     bind: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = "0.0.0.0",
-    once: Annotated[bool, typer.Option("--once", help="End after one measurement.")] = False,
 ) -> None:
     """Be the far end of measurements (paceline trace record), one after the other, until Ctrl-C."""
 
     def told(line: str) -> None:
         console().print(line, soft_wrap=True)
 
-    _native.trace_serve(bind, port, once, told)
+    _native.trace_serve(bind, port, told)
 
 
 @app.command()
@@ -98,7 +97,10 @@ def record(
     packet: Annotated[int, typer.Option(metavar="BYTES", min=100, max=9000, help="Size of the packets, IP.")] = 1500,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
 ) -> None:
-    """Measure a live link into traces: load it, so that packets always wait, and write down when they arrive."""
+    """Measure a live link into traces: load it, so that packets always wait, and write down when they arrive.
+
+    Of two directions, one is measured after the other.
+    """
     if uplink is None and downlink is None:
         raise InputError("nothing to measure: name a file with --uplink, --downlink or both")
     if uplink is not None and downlink is not None and uplink.resolve() == downlink.resolve():
@@ -110,17 +112,18 @@ def record(
         duration_s("--least-wait", least_wait),
         duration_s("--most-wait", most_wait),
     )
-    names = [None if path is None else str(path) for path in (uplink, downlink)]
-    answer = _native.trace_record(host, port, names[0], names[1], times, packet)
-    if answer is None:
-        raise typer.Exit(130)
-    measured = json.loads(answer)
+    measured: dict[str, dict[str, float]] = {}
+    for direction, path in (("uplink", uplink), ("downlink", downlink)):
+        if path is None:
+            continue
+        answer = _native.trace_record(host, port, direction == "uplink", str(path), times, packet)
+        if answer is None:
+            raise typer.Exit(130)
+        measured[direction] = json.loads(answer)
+        if not as_json:
+            console().print(f"{direction}: {path}, {_described(measured[direction])}", soft_wrap=True)
     if as_json:
         print_json(measured)
-        return
-    for direction, path in (("uplink", uplink), ("downlink", downlink)):
-        if found := measured.get(direction):
-            console().print(f"{direction}: {path}, {_described(found)}", soft_wrap=True)
 
 
 def _host_and_port(server: str) -> tuple[str, int]:

@@ -10,7 +10,7 @@ pub mod names;
 mod translation;
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
-use nix::sched::{CloneFlags, setns};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::socket::{
@@ -90,8 +89,6 @@ struct Shared {
     arriving: OwnedFd,
     /// Where they go out.
     leaving: OwnedFd,
-    /// The network namespace of all this.
-    namespace: File,
     translation: Mutex<Translation<Guard>>,
 }
 
@@ -110,13 +107,6 @@ impl Outside {
         let tun = self.tun.another()?;
         let gate = self.gate.as_ref().map(|gate| Gate::new(&tun, Arc::clone(&gate.shared)));
         Ok(Self { gate: gate.transpose()?, tun, block: self.block })
-    }
-
-    /// Moves this thread to where the sockets of the network outside are to be made.
-    pub fn enter(&self) -> Result<(), Error> {
-        let Some(gate) = &self.gate else { return Ok(()) };
-        setns(&gate.shared.namespace, CloneFlags::CLONE_NEWNET)
-            .map_err(|error| Error::system("enter the network namespace of this host", error))
     }
 }
 
@@ -234,13 +224,11 @@ impl Shared {
             socket(AddressFamily::Inet, SockType::Raw, flags, SockProtocol::Raw).map_err(failed)?;
         let arriving = sys::packet_socket(FIRST_PORT)
             .map_err(|error| Error::system("open a packet socket", error))?;
-        let namespace = File::open("/proc/thread-self/ns/net")
-            .map_err(|error| Error::system("open a network namespace", error))?;
         // Every port takes a descriptor, of which others must remain.
         let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
         let most = MOST_PORTS.min(files as usize / 2);
         let translation = Mutex::new(Translation::new(most));
-        Ok(Self { arriving, leaving, namespace, translation })
+        Ok(Self { arriving, leaving, translation })
     }
 
     fn translation(&self) -> MutexGuard<'_, Translation<Guard>> {

@@ -1,8 +1,8 @@
 //! Measures a live link into a trace, which the emulator and the simulator then play.
 //!
-//! Two ends, a server and a client behind the link. Each keeps the link busy in its direction (`saturator.rs`); each writes
-//! down what arrives from the other (`recording.rs`). As long as packets wait in front of the link, every arrival is an
-//! opportunity that it had.
+//! Two ends, a server and a client behind the link. One keeps the link busy (`saturator.rs`), the other writes down what
+//! arrives (`recording.rs`). As long as packets wait in front of the link, every arrival is an opportunity that it had. One
+//! direction is measured at a time: the other is for the acknowledgements, which must not wait.
 //!
 //! The client asks for a measurement over a TCP connection, and gets the server's recording over it; packets and
 //! acknowledgements are UDP datagrams (`wire.rs`), to the server's port of the same number.
@@ -23,14 +23,31 @@ use paceline_net::{PS_PER_NS, Picos, Trace, TraceError};
 pub use recording::Quality;
 pub use session::{Server, record};
 
+/// A direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the client to the server.
+    Uplink,
+    /// From the server to the client.
+    Downlink,
+}
+
+impl Way {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uplink => "uplink",
+            Self::Downlink => "downlink",
+        }
+    }
+}
+
 /// What to measure, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// From the client to the server.
-    pub uplink: bool,
-    /// From the server to the client.
-    pub downlink: bool,
-    /// Length of the traces, in whole ms, at least one.
+    /// Which direction.
+    pub way: Way,
+    /// Length of the trace, in whole ms, at least one.
     pub duration: Duration,
     /// How long the link is loaded before.
     pub warm_up: Duration,
@@ -52,11 +69,10 @@ impl Plan {
     /// The longest warm-up, and the longest waits.
     pub const MOST_WAIT: Duration = Duration::from_secs(60);
 
-    /// Both directions for `duration`, with packets of 1500 bytes that wait for 0.75 s to 3 s, after 5 s to begin with.
-    pub fn new(duration: Duration) -> Self {
+    /// A measurement of `duration`, with packets of 1500 bytes that wait for 0.75 s to 3 s, after 5 s to begin with.
+    pub fn new(way: Way, duration: Duration) -> Self {
         Self {
-            uplink: true,
-            downlink: true,
+            way,
             duration,
             warm_up: Duration::from_secs(5),
             packet_bytes: 1500,
@@ -69,9 +85,6 @@ impl Plan {
     pub fn check(&self) -> Result<(), RecorderError> {
         let refused = |what: &str| Err(RecorderError::Refused(what.into()));
         let sizes = Self::LEAST_PACKET_BYTES..=Self::MOST_PACKET_BYTES;
-        if !self.uplink && !self.downlink {
-            return refused("nothing to measure: neither uplink nor downlink");
-        }
         if !(Duration::from_millis(1)..=Self::MOST_DURATION).contains(&self.duration) {
             return refused("a duration out of range; allowed: 1 ms to 3600 s");
         }
@@ -120,7 +133,7 @@ pub enum RecorderError {
     /// Nothing arrived in a direction.
     #[error("nothing arrived over the {direction} while it was measured: {reason}")]
     Nothing {
-        /// "uplink" or "downlink".
+        /// Which direction.
         direction: &'static str,
         /// Why that is no trace.
         reason: TraceError,

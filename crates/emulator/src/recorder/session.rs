@@ -10,7 +10,7 @@ use super::flow::{Endpoint, Flow};
 use super::recording::{Quality, Recording};
 use super::saturator::Saturator;
 use super::wire::VERSION;
-use super::{Plan, Recorded, RecorderError, picos};
+use super::{Plan, Recorded, RecorderError, Way, picos};
 
 /// First word of a request.
 const NAME: &str = "paceline-trace";
@@ -100,11 +100,10 @@ impl Server {
         let Some(peer) = peer else {
             return Err(RecorderError::Silent(self.address().map_or(0, |own| own.port())));
         };
-        let sends = plan.downlink;
-        let recording =
-            make(&mut self.endpoint, (token, peer), &plan, sends, plan.uplink, interrupted)?;
+        let sends = plan.way == Way::Downlink;
+        let recording = make(&mut self.endpoint, (token, peer), &plan, sends, interrupted)?;
         if let Some(recording) = recording {
-            match finish(recording, "uplink") {
+            match finish(recording, plan.way) {
                 Ok(recorded) => control.send(&recorded)?,
                 Err(error) => control.say(&format!("no {error}"))?,
             }
@@ -113,16 +112,16 @@ impl Server {
     }
 }
 
-/// Measures the link to the server at `server` by `plan`; the uplink, the downlink, as far as asked for.
+/// Measures the link to the server at `server` by `plan`.
 ///
 /// # Errors
-/// A plan out of range, a server that cannot be reached or answers otherwise, a direction in which nothing arrives,
+/// A plan out of range, a server that cannot be reached or answers otherwise, a link over which nothing arrives,
 /// `interrupted`, which is asked ten times a second.
 pub fn record(
     server: SocketAddr,
     plan: &Plan,
     interrupted: &dyn Fn() -> bool,
-) -> Result<[Option<Recorded>; 2], RecorderError> {
+) -> Result<Recorded, RecorderError> {
     plan.check()?;
     let failed = |reason| RecorderError::Socket { what: format!("reach {server}"), reason };
     let mut control = Control::new(TcpStream::connect_timeout(&server, PATIENCE).map_err(failed)?)?;
@@ -141,20 +140,19 @@ pub fn record(
     let until = endpoint.now() + picos(PATIENCE);
     let peer = endpoint.greet(token, Some(server), |from| from == server, until, interrupted)?;
     let peer = peer.ok_or(RecorderError::Silent(server.port()))?;
-    let (sends, receives) = (plan.uplink, plan.downlink);
-    let downlink = make(&mut endpoint, (token, peer), plan, sends, receives, interrupted)?;
-    let downlink = downlink.map(|recording| finish(recording, "downlink")).transpose()?;
-    let uplink = plan.uplink.then(|| control.receive(plan)).transpose()?;
-    Ok([uplink, downlink])
+    let recording = make(&mut endpoint, (token, peer), plan, plan.way == Way::Uplink, interrupted)?;
+    match recording {
+        Some(recording) => finish(recording, plan.way),
+        None => control.receive(plan),
+    }
 }
 
-/// Makes a measurement from now on.
+/// Makes a measurement from now on: this end sends, or else records.
 fn make(
     endpoint: &mut Endpoint,
     (token, peer): (u64, SocketAddr),
     plan: &Plan,
     sends: bool,
-    receives: bool,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Option<Recording>, RecorderError> {
     let begin = endpoint.now() + picos(plan.warm_up);
@@ -165,14 +163,15 @@ fn make(
         peer,
         packet_bytes: plan.packet_bytes,
         sender: sends.then(|| Saturator::new(band)),
-        recording: receives.then(|| Recording::new(span)),
+        recording: (!sends).then(|| Recording::new(span)),
         end: span[1] + OVERTIME,
     };
     flow.run(endpoint, interrupted)?;
     Ok(flow.recording)
 }
 
-fn finish(recording: Recording, direction: &'static str) -> Result<Recorded, RecorderError> {
+fn finish(recording: Recording, way: Way) -> Result<Recorded, RecorderError> {
+    let direction = way.name();
     let finished = recording.finish();
     let (trace, quality) =
         finished.map_err(|reason| RecorderError::Nothing { direction, reason })?;
@@ -187,12 +186,10 @@ fn token() -> io::Result<u64> {
 }
 
 fn request(plan: &Plan) -> String {
-    let flag = u8::from;
     let ms = |time: Duration| time.as_millis();
     format!(
-        "{NAME} {VERSION} {} {} {} {} {} {} {}",
-        flag(plan.uplink),
-        flag(plan.downlink),
+        "{NAME} {VERSION} {} {} {} {} {} {}",
+        plan.way.name(),
         ms(plan.duration),
         ms(plan.warm_up),
         plan.packet_bytes,
@@ -205,18 +202,19 @@ fn request(plan: &Plan) -> String {
 fn read_request(line: &str) -> Result<Plan, RecorderError> {
     let garbled = || RecorderError::Garbled(line.into());
     let words: Vec<&str> = line.split(' ').collect();
-    let [NAME, version, rest @ ..] = &words[..] else { return Err(garbled()) };
+    let [NAME, version, way, rest @ ..] = &words[..] else { return Err(garbled()) };
     if *version != VERSION.to_string() {
         let text = format!("this end speaks version {VERSION}, the other {version}");
         return Err(RecorderError::Refused(text));
     }
+    let ways = [Way::Uplink, Way::Downlink];
+    let way = ways.into_iter().find(|known| known.name() == *way).ok_or_else(garbled)?;
     let numbers: Option<Vec<u64>> = rest.iter().map(|word| word.parse().ok()).collect();
-    let Some(&[up, down, duration, warm_up, bytes, least, most]) = numbers.as_deref() else {
+    let Some(&[duration, warm_up, bytes, least, most]) = numbers.as_deref() else {
         return Err(garbled());
     };
     let plan = Plan {
-        uplink: up != 0,
-        downlink: down != 0,
+        way,
         duration: Duration::from_millis(duration),
         warm_up: Duration::from_millis(warm_up),
         packet_bytes: bytes.try_into().unwrap_or(u16::MAX),
