@@ -6,10 +6,10 @@ use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -101,28 +101,59 @@ fn on_a_host<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Runs the task (below) behind a link; its answer, and what became of the link.
-fn inside(task: &str, reach: Reach) -> (String, Outcome) {
-    let answer = scratch(task);
-    let exe = std::env::current_exe().unwrap();
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The command that does `task` (below).
+fn command(task: &str, answer: &Path) -> Vec<OsString> {
     let settings = [format!("TASK={task}"), format!("ANSWER={}", answer.display())];
     let mut command: Vec<OsString> = vec!["env".into()];
     command.extend(settings.map(OsString::from));
-    command.push(exe.into());
+    command.push(std::env::current_exe().unwrap().into());
     command
         .extend(["inside_main", "--exact", "--ignored", "--nocapture", "-q"].map(OsString::from));
+    command
+}
+
+fn emulation() -> Emulation {
     let spec = LinkSpec {
         capacity: Capacity::Constant(200e6),
         delay_ps: 5 * PS_PER_MS,
         ..LinkSpec::default()
     };
     let direction = Direction { spec, ..Direction::default() };
-    let emulation = Emulation { up: direction.clone(), down: direction, ..Emulation::default() };
-    let outcome = run_reaching(emulation, reach, &command).expect("a link");
+    Emulation { up: direction.clone(), down: direction, ..Emulation::default() }
+}
+
+/// Runs the task (below) behind a link; its answer, and what became of the link.
+fn inside(task: &str, reach: Reach) -> (String, Outcome) {
+    let answer = scratch(task);
+    let outcome = run_reaching(emulation(), reach, &command(task, &answer)).expect("a link");
     assert_eq!(outcome.status, Status::Exited(0));
     let text = fs::read_to_string(&answer).expect("an answer");
     let _ = fs::remove_file(answer);
     (text, outcome)
+}
+
+/// Devices, rules and sockets of links on this host.
+fn remains() -> Vec<String> {
+    let table = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap();
+    let lines = |name: &str, mark: &str| {
+        let text = table(name);
+        let found = text.lines().filter(|line| line.contains(mark)).map(str::to_owned);
+        found.collect::<Vec<_>>()
+    };
+    // Listening sockets; of UDP all, for there are no others; of raw and packet sockets all but the line of titles.
+    let sockets = [lines("tcp", " 0A "), lines("udp", ": "), lines("raw", ": ")].concat();
+    let packets = table("packet").lines().skip(1).map(str::to_owned).collect();
+    let forwards = fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap();
+    let forwards = if forwards.trim() == "0" { vec![] } else { vec!["ip_forward".to_owned()] };
+    [lines("dev", "paceline"), sockets, packets, forwards].concat()
 }
 
 /// What the programs inside do.
@@ -158,6 +189,15 @@ mod tasks {
         format!("{:?}", TcpStream::connect_timeout(&address, timeout).unwrap_err().kind())
     }
 
+    /// Talks without an end, so that ports are held.
+    pub fn chatter(started: &Path) -> String {
+        let _stream = TcpStream::connect((SERVER, PORT)).unwrap();
+        loop {
+            ask(SERVER);
+            fs::write(started, "").unwrap();
+        }
+    }
+
     pub fn ask_a_name() -> String {
         let text = fs::read_to_string("/etc/resolv.conf").unwrap();
         let server = text.trim().strip_prefix("nameserver ").unwrap();
@@ -186,13 +226,19 @@ mod tasks {
 #[ignore = "run by the other tests, behind a link"]
 fn inside_main() {
     let Ok(task) = std::env::var("TASK") else { return };
+    let path = PathBuf::from(std::env::var("ANSWER").unwrap());
     let answer = match task.as_str() {
+        "chatter" => tasks::chatter(&path),
+        "emulator" => {
+            let _ = run_reaching(emulation(), Reach::Outside, &command("chatter", &path));
+            return;
+        }
         "outside" => tasks::reach_outside(),
         "host" => tasks::stay_inside(),
         "names" => tasks::ask_a_name(),
         other => panic!("no task {other}"),
     };
-    fs::write(Path::new(&std::env::var("ANSWER").unwrap()), answer).unwrap();
+    fs::write(path, answer).unwrap();
 }
 
 /// Everything in one test: hosts are played one after the other.
@@ -216,6 +262,25 @@ fn a_program_reaches_what_the_host_reaches_when_asked() {
         // Not asked for: nothing.
         let (said, _) = inside("host", Reach::Host);
         assert_ne!(said, format!("{:?}", ErrorKind::ConnectionRefused));
+        assert_eq!(remains(), [""; 0]);
+        // Whenever the emulator is killed.
+        let started = scratch("started");
+        for round in 0..8 {
+            let words = command("emulator", &started);
+            let mut emulator = Command::new(&words[0]);
+            let mut emulator =
+                emulator.args(&words[1..]).stdout(Stdio::null()).spawn().expect("an emulator");
+            if round % 2 == 0 {
+                wait_until("it talks", || started.exists());
+                assert!(remains().len() > 4, "{:?}", remains());
+            } else {
+                thread::sleep(Duration::from_millis(7 * round));
+            }
+            emulator.kill().unwrap();
+            emulator.wait().unwrap();
+            wait_until("nothing is left", || remains().is_empty());
+            let _ = fs::remove_file(&started);
+        }
         // A resolver that listens on this host alone.
         let resolver = UdpSocket::bind("127.0.0.1:53").unwrap();
         thread::spawn(move || {
@@ -231,13 +296,5 @@ fn a_program_reaches_what_the_host_reaches_when_asked() {
         mount(Some(&configuration), "/etc/resolv.conf", none, MsFlags::MS_BIND, none).unwrap();
         assert_eq!(inside("names", Reach::Outside).0, "eman");
         fs::remove_file(configuration).unwrap();
-        // Nothing is left, and the host is as it was.
-        let forwards = fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap();
-        assert_eq!(forwards.trim(), "0");
-        let devices = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
-        assert!(!devices.contains("paceline"), "{devices}");
-        let sockets = fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
-        // State 0A: listening. A port that was held would be here.
-        assert!(!sockets.contains(" 0A "), "{sockets}");
     });
 }

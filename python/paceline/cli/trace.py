@@ -71,7 +71,7 @@ PORT = 5310
 @app.command()
 def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP and UDP port; 0 for any.")] = PORT,
-    bind: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = "0.0.0.0",
+    bind: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = "0.0.0.0",  # noqa: S104
 ) -> None:
     """Be the far end of measurements (paceline trace record), one after the other, until Ctrl-C."""
 
