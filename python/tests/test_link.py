@@ -98,7 +98,9 @@ def test_the_summary_is_one_json_object_on_stderr(paceline: Command) -> None:
     assert first == "err"
     answer = json.loads(last)
     assert (answer["status"], answer["statuses"], answer["log_failure"]) == (3, [3], None)
-    assert answer["uplink"]["entered_packets"] == answer["downlink"]["entered_packets"] == 0
+    # The kernel inside may have said which multicast groups it is in.
+    assert answer["uplink"]["entered_packets"] <= 4
+    assert answer["downlink"]["entered_packets"] == 0
 
 
 @real
