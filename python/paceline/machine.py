@@ -32,6 +32,7 @@ def examine() -> list[Finding]:
         _program("chromium", ("chromium", "chromium-browser", "google-chrome"), "the tests of the HTML report", "chromium"),
         _tun(),
         _namespaces(),
+        _raw_sockets(),
         _btf(),
         _program("clang", ("clang",), "building controllers for the kernel", "clang"),
         _program("qemu", (f"qemu-system-{platform.machine()}",), "runs in world `vm` (not in this version)", "qemu-system"),
@@ -83,13 +84,35 @@ def _tun() -> Finding:
     return Finding("tun", True, used_for, str(path), None)
 
 
+#: Capabilities by their numbers (linux/capability.h).
+CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN = 12, 13, 21
+
+
 def _namespaces() -> Finding:
     used_for = "emulated links (paceline link)"
+    return _capable("network namespaces", used_for, {"CAP_NET_ADMIN": CAP_NET_ADMIN, "CAP_SYS_ADMIN": CAP_SYS_ADMIN})
+
+
+def _raw_sockets() -> Finding:
+    used_for = "emulated links to the outside (paceline link --outside)"
+    return _capable("raw sockets", used_for, {"CAP_NET_RAW": CAP_NET_RAW})
+
+
+def _capable(name: str, used_for: str, needed: dict[str, int]) -> Finding:
     if sys.platform != "linux":
-        return Finding("network namespaces", False, used_for, "Linux only", None)
+        return Finding(name, False, used_for, "Linux only", None)
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        effective = next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")), 0)
+    except OSError as error:
+        return Finding(name, False, used_for, f"/proc/self/status: {error.strerror}", None)
+    missing = [capability for capability, number in needed.items() if not effective >> number & 1]
+    if not missing:
+        return Finding(name, True, used_for, f"allowed ({', '.join(needed)})", None)
     if os.geteuid() == 0:
-        return Finding("network namespaces", True, used_for, "running as root", None)
-    return Finding("network namespaces", False, used_for, "not running as root", "sudo paceline link …")
+        fix = f"give the container {' and '.join(missing)} (docker: --cap-add)"
+        return Finding(name, False, used_for, f"root without {', '.join(missing)}", fix)
+    return Finding(name, False, used_for, "not running as root", "sudo paceline link …")
 
 
 def _btf() -> Finding:

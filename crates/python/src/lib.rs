@@ -11,6 +11,7 @@ mod errors;
 mod events;
 mod link;
 mod py_controller;
+mod recorder;
 mod run;
 mod trace;
 
@@ -33,6 +34,8 @@ mod _native {
     use crate::link::run_link;
     #[pymodule_export]
     use crate::py_controller::ControllerCore;
+    #[pymodule_export]
+    use crate::recorder::{trace_record, trace_serve};
     #[pymodule_export]
     use crate::run::{check_scenario, export_qlog, run, scenario_schema};
     #[pymodule_export]
