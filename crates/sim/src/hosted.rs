@@ -299,6 +299,11 @@ impl Delivery {
         }
     }
 
+    /// Payload that came within the window, bytes, where the receiver knows better: it counts none twice.
+    pub fn set_payload(&mut self, bytes: u64) {
+        self.meter.window_payload_bytes = bytes;
+    }
+
     /// Data packets that came to the link.
     pub fn entered_packets(&self) -> u64 {
         self.entered

@@ -125,7 +125,7 @@ def schema() -> None:
 def _plan(names: Sequence[str], out: Path) -> list[Job]:
     planned: list[Job] = []
     for text in names:
-        chosen = _controller(text)
+        chosen = controller_class(text)
         name = chosen if isinstance(chosen, str) else chosen.__name__
         directory = out / (re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.") or "controller")
         if any(job.out == directory for job in planned):
@@ -134,7 +134,7 @@ def _plan(names: Sequence[str], out: Path) -> list[Job]:
     return planned
 
 
-def _controller(text: str) -> str | type[Controller]:
+def controller_class(text: str) -> str | type[Controller]:
     """``NAME``, ``NAME:PROFILE`` or ``NAME,KEY=VALUE``, all checked with the scenario; or ``FILE.py:CLASS``, loaded here."""
     path, _, name = text.rpartition(":")
     file = Path(path)
