@@ -51,29 +51,31 @@ impl Driver {
     /// A datagram that came at `arrived`. What is no ACK is ignored.
     pub fn on_datagram(&mut self, arrived: Picos, datagram: &[u8]) {
         let Some(header) = Header::from_bytes(datagram) else { return };
-        let Some(ack) = header.ack else { return };
+        let Some(ack) = header.ack.filter(|ack| self.host.has_sent(ack.sequence)) else { return };
         let missing = self.missing.on_ack(header.sequence, ack.sequence);
+        self.asked = self.asked.max(arrived);
         self.host.on_ack(arrived, DatagramAck { seq: ack.sequence, missing });
     }
 
-    /// The next packet that is to have left by `now`, if any.
+    /// The next packet that is to have left by `now`, if any. What an earlier time let leave counts from that time on.
     pub fn next(&mut self, now: Picos) -> Option<Departure> {
         self.sample(now);
         if now >= self.window.end {
             return None;
         }
         loop {
-            if let Some(departure) = self.host.poll_send(self.asked) {
-                return Some(departure);
-            }
-            match self.host.deadline().filter(|deadline| *deadline <= now) {
+            let deadline = self.host.deadline().filter(|deadline| *deadline <= now);
+            match deadline {
                 Some(deadline) => {
                     let late = now.saturating_sub(self.catch_up);
                     self.asked = self.asked.max(deadline).max(late);
                     self.host.wake(self.asked);
                 }
-                None if self.asked < now => self.asked = now,
-                None => return None,
+                None => self.asked = self.asked.max(now),
+            }
+            let departure = self.host.poll_send(self.asked);
+            if departure.is_some() || deadline.is_none() {
+                return departure;
             }
         }
     }

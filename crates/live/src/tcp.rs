@@ -62,7 +62,10 @@ impl Sending<'_> {
         let mut left = flow.size_bytes.unwrap_or(u64::MAX);
         loop {
             let now = self.clock.now();
-            books.look(now, &stream)?;
+            let all_written = left == 0;
+            if books.look(now, &stream)? && all_written && books.last.is_idle() {
+                books.record.completed.get_or_insert(now);
+            }
             if now >= self.window.end || self.stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -77,9 +80,6 @@ impl Sending<'_> {
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => return Err(error),
                 }
-            }
-            if left == 0 && books.last.is_idle() && books.record.completed.is_none() {
-                books.record.completed = Some(now);
             }
             let wanted =
                 if may_write && left > 0 { PollFlags::POLLOUT } else { PollFlags::empty() };
@@ -145,19 +145,22 @@ impl Books {
         }
     }
 
-    /// Looks at the connection, if it is time to, and takes the samples that are due.
-    fn look(&mut self, now: Picos, stream: &TcpStream) -> io::Result<()> {
-        if now >= self.next_look || now >= self.next_sample {
+    /// Looks at the connection, if it is time to, and takes the samples that are due. Whether it was.
+    fn look(&mut self, now: Picos, stream: &TcpStream) -> io::Result<bool> {
+        let is_time = now >= self.next_look || now >= self.next_sample;
+        if is_time {
             self.next_look = now + LOOK;
             self.note(now, TcpInfo::from_bytes(&sys::tcp_info(stream)?));
         }
-        Ok(())
+        Ok(is_time)
     }
 
     fn note(&mut self, now: Picos, info: TcpInfo) {
+        // Of a flow that rests, the estimate stays as it was: that is no measurement.
+        let is_news = info.delivered != self.last.delivered;
         self.last = info;
         let end = self.window.end;
-        if info.srtt_us > 0 && now <= end {
+        if is_news && info.srtt_us > 0 && now <= end {
             self.rtt.add(now, u64::from(info.srtt_us) * 1000);
             self.interval.0 += f64::from(info.srtt_us) / 1e3;
             self.interval.1 += 1;

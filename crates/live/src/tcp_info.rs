@@ -23,6 +23,8 @@ pub struct TcpInfo {
     pub unsent_bytes: u32,
     /// Packets sent, retransmissions included.
     pub sent: u32,
+    /// Packets that have arrived, by the ACKs.
+    pub delivered: u32,
     /// Retransmission timeouts; `None` on kernels before 6.7.
     pub timeouts: Option<u16>,
 }
@@ -50,6 +52,7 @@ impl TcpInfo {
             pacing_bytes_per_s: long(104),
             unsent_bytes: word(144),
             sent: word(156),
+            delivered: word(192),
             timeouts: timeouts.map(u16::from_ne_bytes),
         }
     }
