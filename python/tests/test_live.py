@@ -42,7 +42,7 @@ stack = "{stack}"
         (("flows.0.stack=tcp", "flows.0.controller=latte"), "controller = latte: stack `tcp` is the kernel's in a live run"),
         (("flows.0.ecn=ect0",), "ecn: the datagram endpoint's ACKs have no room for marks; allowed: off"),
         (("flows.0.controller=hpcc",), "which the live datagram endpoint does not provide"),
-        (("topology=dumbbell",), "links `sender-1-left` and `bottleneck` both have a rate"),
+        (("topology={kind='dumbbell'}",), "links `access-sender-1` and `bottleneck` both have a rate"),
         (("packets.data=80 B",), "packets.data = 80 B; allowed: "),
     ],
 )

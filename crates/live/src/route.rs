@@ -171,7 +171,7 @@ pub fn way(
         let (first, second) = (&crossed[queue].1.name, &second.name);
         return Err(LiveError::Unsupported(format!(
             "links `{first}` and `{second}` both have a rate, a queue, loss or jitter: a live run has one such link on a path, and \
-             else delays"
+             else delays (the access links of a `topology` are such, unless `access_rate` is unlimited)"
         )));
     }
     let delay = |links: &[(usize, &NamedLink)]| -> Picos {
