@@ -12,7 +12,6 @@ from pathlib import Path
 
 from paceline._native import build_info
 
-
 #: What needs devices and namespaces.
 LINKS = "emulated links (paceline link, world `live`)"
 

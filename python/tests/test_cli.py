@@ -41,7 +41,7 @@ def test_every_command_explains_itself(paceline: Command, command: str) -> None:
         (("runn",), "No such command 'runn'. Did you mean 'run'?"),
         (("run",), "Missing argument 'SCENARIO'."),
         (("run", "nowhere.toml"), "error: nowhere.toml: No such file or directory"),
-        (("run", "a.toml", "--on", "vm"), f"error: world `vm` is not available in version {pl.__version__}; available: sim, live"),
+        (("run", "a.toml", "--on", "vm"), f"error: world `vm` is not available in version {pl.__version__}; available: sim"),
         (("run", "a.toml", "--realtime"), "error: --realtime: is for runs in real time; allowed with --on live"),
         (("run", "a.toml", "--on", "moon"), "'moon' is not one of 'sim', 'live', 'vm'"),
         (("run", "a.toml", "--seed", "-1"), "Invalid value for '--seed': "),

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_a_record_has_the_keys_of_a_simulation(paceline: Command, tmp_path: Path
     assert sim.keys() == live.keys()
     assert sim["flows"][0].keys() == live["flows"][0].keys()
     assert sim["links"][0].keys() == live["links"][0].keys()
-    assert live["engine"]["events"] is None and live["engine"]["bytes_per_flow"] is None
+    assert (live["engine"]["events"], live["engine"]["bytes_per_flow"]) == (None, None)
     flow = live["flows"][0]
     assert flow["throughput_bps"] > 0.5 * sim["flows"][0]["throughput_bps"]
     assert flow["rtt_ms"]["min"] >= 20
@@ -81,7 +82,7 @@ def test_a_record_has_the_keys_of_a_simulation(paceline: Command, tmp_path: Path
 @real
 def test_a_python_controller_is_hosted_and_its_exception_ends_the_run() -> None:
     class Five(pl.Controller):
-        FIELDS = {"window": "packets"}
+        FIELDS: ClassVar = {"window": "packets"}
         fail = False
 
         def on_ack(self, ack: pl.Ack) -> None:
@@ -107,7 +108,7 @@ def test_a_python_controller_is_hosted_and_its_exception_ends_the_run() -> None:
 def test_the_kernels_tcp(tmp_path: Path) -> None:
     run = pl.run(SCENARIO.format(controller="reno", stack="tcp"), on="live", out=tmp_path / "record")
     flow = run.result["flows"][0]
-    assert flow["stack"] == "tcp" and flow["controller"] == "reno"
+    assert (flow["stack"], flow["controller"]) == ("tcp", "reno")
     assert flow["rtt_ms"]["min"] >= 20
     manifest = json.loads((tmp_path / "record" / "manifest.json").read_text())
     assert manifest["flows"][0]["controller_params"] == {}
@@ -126,7 +127,8 @@ def test_contest_programs(paceline: Command) -> None:
     assert sent.returncode == 0, sent.stderr
     answer = json.loads(sent.stdout)
     assert answer["acked_packets"] + 3 >= answer["sent_packets"] > 3
-    assert answer["missing_packets"] == 0 and answer["rtt_ms"]["min"] > 0
+    assert answer["missing_packets"] == 0
+    assert answer["rtt_ms"]["min"] > 0
 
 
 def test_contest_programs_say_what_is_wrong(paceline: Command) -> None:
@@ -136,4 +138,5 @@ def test_contest_programs_say_what_is_wrong(paceline: Command) -> None:
         (("127.0.0.1", "9", "-c", "cubic", "--duration", "5"), "expected a number with a unit"),
     ]:
         done = paceline("contest", "send", *arguments)
-        assert done.returncode == 2 and error in done.stderr, done.stderr
+        assert done.returncode == 2, done.stderr
+        assert error in done.stderr

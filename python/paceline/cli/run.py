@@ -210,7 +210,8 @@ def _wait(futures: Sequence[Future[dict[str, Any]]], reached: Sequence[float], o
             done_of_all = f"{len(futures) - len(pending)} of {len(futures)} runs done"
             if on is World.SIM:
                 status.update(
-                    f"simulating: {done_of_all}, {passed:.1f} s simulated in {elapsed:.0f} s ({passed / elapsed:.3g} times real time)"
+                    f"simulating: {done_of_all}, "
+                    f"{passed:.1f} s simulated in {elapsed:.0f} s ({passed / elapsed:.3g} times real time)"
                 )
             else:
                 status.update(f"running in real time: {done_of_all}, {passed:.0f} s carried out in {elapsed:.0f} s")
