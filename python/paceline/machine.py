@@ -12,6 +12,9 @@ from pathlib import Path
 
 from paceline._native import build_info
 
+#: What needs devices and namespaces.
+LINKS = "emulated links (paceline link, world `live`)"
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -33,6 +36,7 @@ def examine() -> list[Finding]:
         _tun(),
         _namespaces(),
         _raw_sockets(),
+        _kernel_tcp(),
         _btf(),
         _program("clang", ("clang",), "building controllers for the kernel", "clang"),
         _program("qemu", (f"qemu-system-{platform.machine()}",), "runs in world `vm` (not in this version)", "qemu-system"),
@@ -73,7 +77,7 @@ def _install(package: str) -> str:
 
 def _tun() -> Finding:
     path = Path("/dev/net/tun")
-    used_for = "emulated links (paceline link)"
+    used_for = LINKS
     try:
         present = stat.S_ISCHR(path.stat().st_mode)
     except OSError:
@@ -89,7 +93,7 @@ CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN = 12, 13, 21
 
 
 def _namespaces() -> Finding:
-    used_for = "emulated links (paceline link)"
+    used_for = LINKS
     return _capable("network namespaces", used_for, {"CAP_NET_ADMIN": CAP_NET_ADMIN, "CAP_SYS_ADMIN": CAP_SYS_ADMIN})
 
 
@@ -113,6 +117,18 @@ def _capable(name: str, used_for: str, needed: dict[str, int]) -> Finding:
         fix = f"give the container {' and '.join(missing)} (docker: --cap-add)"
         return Finding(name, False, used_for, f"root without {', '.join(missing)}", fix)
     return Finding(name, False, used_for, "not running as root", "sudo paceline link …")
+
+
+def _kernel_tcp() -> Finding:
+    used_for = "flows of stack `tcp` in world `live`"
+    path = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+    try:
+        names = path.read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return Finding("kernel TCP", False, used_for, "Linux only", None)
+    missing = [name for name in ("reno", "cubic", "bbr") if name not in names]
+    fix = f"modprobe {' '.join(f'tcp_{name}' for name in missing)}" if missing else None
+    return Finding("kernel TCP", not missing, used_for, f"has {', '.join(names)}", fix)
 
 
 def _btf() -> Finding:
