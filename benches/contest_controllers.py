@@ -53,7 +53,7 @@ def duration_s(trace: Path) -> float:
 def figures(folder: Path, case: Case, controller: str, seconds: float | None) -> tuple[float, float, float]:
     """Throughput in Mbit/s, 95th percentile of signal delay in ms, power."""
     trace = folder / case.trace
-    changes = {
+    changes: dict[str, object] = {
         "links.0.trace": str(trace),
         "links.0.once": False,
         "duration": f"{seconds or duration_s(trace):g} s",
@@ -61,9 +61,9 @@ def figures(folder: Path, case: Case, controller: str, seconds: float | None) ->
     if case.back:
         changes |= {"links.0.reverse.trace": str(folder / case.back), "links.0.reverse.once": False}
     else:
-        changes["links.0.reverse"] = '{ rate = "unlimited", buffer = "unlimited" }'
-    flow = pl.run(CONTEST, controller=controller, overrides=changes).flows[0]
-    return flow["throughput_mbps"], flow["signal_delay_p95_ms"], flow["power_score"]
+        changes["links.0.reverse"] = {"rate": "unlimited", "buffer": "unlimited"}
+    flow = pl.run(CONTEST, controller=controller, overrides=changes).flows.row(0, named=True)
+    return flow["throughput_bps"] / 1e6, flow["signal_delay_ms_p95"], flow["power_score"]
 
 
 def mean_ratio(ratios: list[float]) -> str:
