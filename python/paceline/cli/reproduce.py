@@ -37,9 +37,7 @@ def reproduce(
     sweeps: Annotated[
         bool, typer.Option("--sweeps", help="With --on live: also the entries whose runs take more than some minutes.")
     ] = False,
-    live_at_once: Annotated[
-        int, typer.Option(metavar="N", min=1, help="With --on live: runs at a time.")
-    ] = LIVE_AT_ONCE,
+    live_at_once: Annotated[int, typer.Option(metavar="N", min=1, help="With --on live: runs at a time.")] = LIVE_AT_ONCE,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller runs, and of large tables a few cells: seconds.")] = False,
     out: Annotated[
         Path | None,
@@ -94,7 +92,11 @@ def reproduce(
         runs = _run([job for entry, scale in planned.entries for job in entry.jobs(scale)], records, at_once)
         done = [Done(entry, scale, runs, entry.rows(scale, runs)) for entry, scale in planned.entries]
         if out is not None:
-            options = [*(["--on", on.value] if on is not World.SIM else []), *(["--quick"] if quick else []), *(["--traces DIR"] if traces is not None else [])]
+            options = [
+                *(["--on", on.value] if on is not World.SIM else []),
+                *(["--quick"] if quick else []),
+                *(["--traces DIR"] if traces is not None else []),
+            ]
             _write(done, out, command=" ".join(["paceline reproduce", *options]))
         if pages is not None:
             _publish(done, pages)

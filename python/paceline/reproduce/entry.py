@@ -164,6 +164,7 @@ class BandRow(Row):
 
     @property
     def held(self) -> bool | None:
+        """Whether the mean lies in the band; ``None`` without one of them."""
         return None if self.band is None or self.ours is None else self.band.held_by(self.ours)
 
     def to_dict(self) -> dict[str, Any]:

@@ -39,13 +39,13 @@ _INTRODUCTION = """`paper` is what the paper prints, `ours` the median over the 
 beside it where there are several, and `ratio` is ours over the paper's. A – is what is not printed, or did not happen.
 """
 
-_INTRODUCTION_TO_BANDS = """`paper` is what the paper prints or draws, `ours` the mean over our runs, with the least and the greatest
+_INTRODUCTION_TO_BANDS = """`paper` is what the paper prints, `ours` the mean over our runs, with the least and the greatest
 beside it where there are several, `ratio` ours over the paper's, and `held` says whether ours lies within `bound`. A – is what is
 not printed, not bounded, or did not happen.
 """
 
-_INTRODUCTION_TO_WORLDS = """Where an entry was also run over real sockets, `sim` is ours in the simulator and `live` ours there, with
-the least and the greatest of the runs; `held` names the worlds in which the mean lies within the bound.
+_INTRODUCTION_TO_WORLDS = """Where an entry was also run over real sockets, `sim` is ours in the simulator and `live` ours
+there, with the least and the greatest of the runs; `held` names the worlds in which the mean lies within the bound.
 """
 
 _INTRODUCTION_TO_GOALS = """`goal` is what was set before, `ours` the median over the seeds of our runs, with the least and the
@@ -215,10 +215,10 @@ def _table(stored: Stored, chosen: Sequence[int]) -> str:
     """The rows at the places ``chosen``."""
     rows = [stored.rows[place] for place in chosen]
     if stored.live is None:
-        text = table(headings(rows), (map(_text, cells(row)) for row in rows))
+        text = table(headings(rows), ([_text(cell) for cell in cells(row)] for row in rows))
     else:
         live = [stored.live.rows[place] for place in chosen]
-        text = table(_WORLD_HEADINGS, (map(_text, _beside(*pair)) for pair in zip(rows, live, strict=True)))
+        text = table(_WORLD_HEADINGS, ([_text(cell) for cell in _beside(*pair)] for pair in zip(rows, live, strict=True)))
     if len(rows) <= _LONG:
         return text
     return f"<details><summary>All {len(rows)} rows</summary>\n\n{text}\n</details>\n"

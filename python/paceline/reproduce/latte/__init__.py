@@ -51,14 +51,11 @@ _RTT_AIMD_MS = (50, 70, 100, 120, 150, 200)
 RTT_AIMD = Sweep(
     name="threshold",
     unit="ms",
-    trials={
-        t: Trial(f"RTT + AIMD {t} ms", f"rtt-aimd-{t}", {"name": "rtt-aimd", "threshold": f"{t} ms"}) for t in _RTT_AIMD_MS
-    },
+    trials={t: Trial(f"RTT + AIMD {t} ms", f"rtt-aimd-{t}", {"name": "rtt-aimd", "threshold": f"{t} ms"}) for t in _RTT_AIMD_MS},
     printed={120: (3.10, 142)},
     best=120,
     best_score=22,
 )
-
 
 
 def _entry(name: str, title: str, source: str, jobs: Jobs, rows: Rows, draw: Draw | None = None, **keys: Any) -> Entry:

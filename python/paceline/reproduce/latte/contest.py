@@ -44,6 +44,7 @@ class Trial:
 
     def jobs(self, scale: Scale) -> list[Job]:
         """A run per seed."""
+        named: str | Mapping[str, Any]
         if isinstance(self.controller, type):
             named, classes = self.controller.__name__, [self.controller]
         else:
@@ -66,9 +67,7 @@ class Trial:
         return statistics.fmean(values) if values else None
 
 
-def scenario(
-    name: str, controller: str | Mapping[str, Any], scale: Scale, *, sample_ms: int = _SAMPLE_MS
-) -> dict[str, Any]:
+def scenario(name: str, controller: str | Mapping[str, Any], scale: Scale, *, sample_ms: int = _SAMPLE_MS) -> dict[str, Any]:
     """The tables of a scenario file; as `scenarios/contest.toml` has them."""
     down, up = (name if scale.traces is None else str((scale.traces / name).resolve()) for name in TRACES)
     stack = {"kind": "datagram", "blocking": True, "overhead": OVERHEAD, "clock": "1 ms"}

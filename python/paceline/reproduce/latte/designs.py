@@ -87,9 +87,7 @@ def bound_rows(scale: Scale, runs: Runs) -> list[Row]:
         rows += point(trial.label, trial, (mbps, delay_ms), scale, runs, near)
     fast = _THRESHOLD.values(throughput_mbps, scale, runs)
     slow = _THRESHOLD.values(signal_ms, scale, runs)
-    rows.append(
-        BandRow.inside(f"throughput, {_THRESHOLD.label}", "Mbit/s", 4.61, Band.near(4.61, part=NEAR), fast)
-    )
+    rows.append(BandRow.inside(f"throughput, {_THRESHOLD.label}", "Mbit/s", 4.61, Band.near(4.61, part=NEAR), fast))
     modes = Band.near(*_MODES_MS, part=NEAR)
     rows.append(BandRow.inside(f"signal delay p95, {_THRESHOLD.label}", "ms", 299.0, modes, slow))
     return rows
@@ -106,7 +104,7 @@ STEADY = Trial("steady state, lambda 2", "steady-2", {"name": "rtt-gradient", "b
 STEADY_FIXED = Trial("steady state, lambda 1.7", "steady-1.7", {"name": "rtt-gradient", "beta": 0, "lambda": 1.7})
 PENALTY = Trial("exponential penalty", "exp-penalty", "exp-penalty")
 GRADIENT = Trial("RTT gradient", "rtt-gradient", "rtt-gradient")
-GRADIENT_RELEASED = Trial("RTT gradient, last code's constants", "rtt-gradient-released", "rtt-gradient:released")
+GRADIENT_RELEASED = Trial("RTT gradient of the last code", "rtt-gradient-released", "rtt-gradient:released")
 CYCLE = Trial("cycle gain", "cycle-gain", "cycle-gain")
 CYCLE_BBR = Trial("cycle gain of BBR", "cycle-gain-bbr", "cycle-gain:bbr")
 REPORT = Trial("Latte without the gradient cut", "report", "latte:report")
@@ -163,11 +161,10 @@ class Constant:
         controller = {"name": "latte", "profile": "fixed", self.key: value}
         return Trial(f"{self.name} {value:g}", f"{self.key}-{value:g}", controller)
 
-    def best(self, scale: Scale, runs: Runs) -> float | None:
-        """The value with the best score."""
+    def scores(self, scale: Scale, runs: Runs) -> dict[float, float]:
+        """The mean score of every value that has one."""
         found = {value: self.trial(value).mean(power, scale, runs) for value in self.values}
-        scored = {value: score for value, score in found.items() if score is not None}
-        return max(scored, key=scored.__getitem__) if scored else None
+        return {value: score for value, score in found.items() if score is not None}
 
 
 CONSTANTS = (
@@ -183,13 +180,17 @@ def constant_jobs(scale: Scale) -> list[Job]:
 
 
 def constant_rows(scale: Scale, runs: Runs) -> list[Row]:
-    """The score of every value, and the best of each constant."""
+    """The score of every value, the best of each constant, and by how much it is better than the report's choice."""
     rows: list[Row] = []
     for constant in CONSTANTS:
         for value in constant.values:
             scores = constant.trial(value).values(power, scale, runs)
             rows.append(BandRow.inside(f"power score, {constant.name} {value:g}", "Mbit/s/s", None, None, scores))
+        known = constant.scores(scale, runs)
         chosen = constant.chosen
-        best = constant.best(scale, runs)
-        rows.append(BandRow.inside(f"{constant.name} with the best score", constant.unit, chosen, Band.near(chosen), [best]))
+        best = max(known, key=known.__getitem__) if known else None
+        lead = known[best] - known[chosen] if best is not None and chosen in known else None
+        rows.append(BandRow.inside(f"{constant.name} with the best score", constant.unit, chosen, None, [best]))
+        label = f"score of the best {constant.name} less that of {chosen:g}"
+        rows.append(BandRow.inside(label, "Mbit/s/s", None, Band(((0.0, _POWER),)), [lead]))
     return rows

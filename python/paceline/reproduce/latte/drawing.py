@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 _OURS, _THEIRS = "C0", "C1"
 
 
-def throughput_over_delay(
-    trials: Mapping[str, Trial], printed: Mapping[str, Printed], scale: Scale, runs: Runs
-) -> "Figure":
+def throughput_over_delay(trials: Mapping[str, Trial], printed: Mapping[str, Printed], scale: Scale, runs: Runs) -> "Figure":
     """A point per sender, the mean over its runs; crosses are what is printed."""
     from matplotlib.figure import Figure
 
@@ -35,11 +33,12 @@ def throughput_over_delay(
     theirs = [(delay_ms, mbps) for label, (mbps, delay_ms) in printed.items() if label in trials]
     if theirs:
         axes.plot(*zip(*theirs, strict=True), "x", color=_THEIRS, label="the report's")
-    delay_axis(axes, [delay_ms for delay_ms, _ in places.values()])
-    throughput_axis(axes, [mbps for _, mbps in places.values()])
+    shown = [*places.values(), *theirs]
+    delay_axis(axes, [delay_ms for delay_ms, _ in shown])
+    throughput_axis(axes, [mbps for _, mbps in shown])
     axes.set_xlabel("95th percentile of the signal delay (ms)")
     axes.set_ylabel("Throughput (Mbit/s)")
-    axes.legend(loc="lower right")
+    figure.legend(loc="outside upper right", ncols=2)
     label_points(axes, [(label, _OURS, *place) for label, place in places.items()])
     return figure
 
@@ -73,7 +72,7 @@ def _scored(sweep: Sweep, scale: Scale, runs: Runs, *, log: bool) -> "Figure":
     axes.plot(list(theirs), list(theirs.values()), "x", color=_THEIRS, label="the report's")
     _value_axis(axes, sweep)
     axes.set_ylabel("log(score)" if log else "Score (Mbit/s/s)")
-    axes.legend()
+    figure.legend(loc="outside upper right", ncols=2)
     return figure
 
 
@@ -106,7 +105,7 @@ def bars(values: Mapping[str, float], quantity: str, printed: Mapping[str, float
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(quantity)
-    axes.legend()
+    figure.legend(loc="outside upper right", ncols=2)
     return figure
 
 
@@ -136,8 +135,7 @@ def best_constants(constants: Sequence[Constant], scale: Scale, runs: Runs) -> "
 
     figure = Figure(figsize=(6.4, 2.2))
     for axes, constant in zip(figure.subplots(1, len(constants), sharey=True), constants, strict=True):
-        found = {value: constant.trial(value).mean(power, scale, runs) for value in constant.values}
-        shown = {value: score for value, score in found.items() if score is not None}
+        shown = constant.scores(scale, runs)
         axes.plot(list(shown), list(shown.values()), marker="o", markersize=3, color=_OURS)
         axes.axvline(constant.chosen, color="black", linestyle="--", linewidth=0.6)
         unit = "" if constant.unit == "1" else f" ({constant.unit})"

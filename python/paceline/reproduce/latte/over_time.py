@@ -11,8 +11,11 @@ from paceline.reproduce.latte.designs import FINAL
 from paceline.reproduce.latte.sweeps import NEAR
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
 
 #: The bins of figure 12, s.
 _BIN_S = 0.5
@@ -66,7 +69,7 @@ def draw_rates(scale: Scale, runs: Runs) -> "Figure":
     axes.set_ylim(bottom=0)
     axes.set_xlabel("Time (s)")
     axes.set_ylabel("Throughput (Mbit/s)")
-    axes.legend(ncols=3)
+    figure.legend(loc="outside upper right", ncols=3)
     return figure
 
 
@@ -78,25 +81,26 @@ def draw_delays(scale: Scale, runs: Runs) -> "Figure":
     figure = Figure(figsize=(6.4, 2.6))
     axes = figure.subplots()
     arrived_s, delay_ms = _delays(run)
-    curves = (
-        ("signal delay", "C0", *signal_over_time(arrived_s, delay_ms), signal_ms(run)),
-        ("per-packet delay", "C1", arrived_s - (delay_ms + _BEHIND_MS) / 1e3, delay_ms, queueing_ms(run)),
-    )
-    for name, colour, time_s, values_ms, p95_ms in curves:
-        label = name if p95_ms is None else f"{name} (95th percentile {p95_ms:.0f} ms)"
-        axes.plot(*_extremes(time_s, values_ms), color=colour, linewidth=0.5, label=label)
-        if p95_ms is not None:
-            axes.axhline(p95_ms, color=colour, linestyle="--", linewidth=0.6)
+    _draw_delay(axes, "C0", "signal delay", *signal_over_time(arrived_s, delay_ms), signal_ms(run))
+    _draw_delay(axes, "C1", "per-packet delay", arrived_s - (delay_ms + _BEHIND_MS) / 1e3, delay_ms, queueing_ms(run))
     axes.set_yscale("log")
+    axes.set_ylim(bottom=1)
     axes.set_xlim(0, scale.common_s)
     axes.yaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("Time (s)")
     axes.set_ylabel("Delay (ms)")
-    axes.legend()
+    figure.legend(loc="outside upper right", ncols=2)
     return figure
 
 
-def signal_over_time(arrived_s: "NDArray[np.float64]", delay_ms: "NDArray[np.float64]") -> "tuple[NDArray[np.float64], ...]":
+def _draw_delay(axes: "Axes", colour: str, name: str, time_s: "Values", delay_ms: "Values", p95_ms: float | None) -> None:
+    label = name if p95_ms is None else f"{name} (95th percentile {p95_ms:.0f} ms)"
+    axes.plot(*_extremes(time_s, delay_ms), color=colour, linewidth=0.6, label=label)
+    if p95_ms is not None:
+        axes.axhline(p95_ms, color=colour, linestyle="--", linewidth=0.6)
+
+
+def signal_over_time(arrived_s: "Values", delay_ms: "Values") -> "tuple[Values, Values]":
     """Time, s, and signal delay, ms, at every ms from the first sending to the last.
 
     A ms in which something was sent has the least delay of what was sent in it, any other one more than the ms after it.
@@ -113,7 +117,7 @@ def signal_over_time(arrived_s: "NDArray[np.float64]", delay_ms: "NDArray[np.flo
     return (first + np.arange(len(least))) / 1e3, least
 
 
-def _delays(run: Run) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+def _delays(run: Run) -> "tuple[Values, Values]":
     """When samples ended, s, and the mean delay of the packets that arrived in them, ms."""
     known = run.series.drop_nulls("queueing_delay_ms")
     return known["time_s"].to_numpy(), known["queueing_delay_ms"].to_numpy()
@@ -123,16 +127,17 @@ def _sent_mbps(run: Run) -> float:
     return float(run.series["send_bps"].mean() or 0.0) / 1e6  # type: ignore[arg-type]
 
 
-def _binned(time_s: "NDArray[np.float64]", values: "NDArray[np.float64]") -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+def _binned(time_s: "Values", values: "Values") -> "tuple[Values, Values]":
     """Means over the bins of figure 12, at their middles."""
     # A sample belongs to the time before it.
     places = np.ceil(time_s / _BIN_S - 1e-9).astype(int) - 1
     counts = np.bincount(places)
-    means = np.bincount(places, values) / np.maximum(counts, 1)
-    return (np.arange(len(counts)) + 0.5) * _BIN_S, means
+    means: Values = np.bincount(places, values) / np.maximum(counts, 1)
+    middles_s = (np.arange(len(counts), dtype=np.float64) + 0.5) * _BIN_S
+    return middles_s, means
 
 
-def _extremes(time_s: "NDArray[np.float64]", values: "NDArray[np.float64]") -> "tuple[NDArray[np.float64], ...]":
+def _extremes(time_s: "Values", values: "Values") -> "tuple[Values, Values]":
     """Least and most of every bin, one after the other: a figure has fewer points across than a run has samples."""
     places = np.floor(time_s / _BIN_S).astype(int)
     kept_s, kept = [], []

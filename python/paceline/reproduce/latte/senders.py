@@ -29,13 +29,13 @@ class DelayThreshold(Controller):
 
     def on_ack(self, ack: Ack) -> None:
         """Up or down by a packet per round trip."""
-        if ack.rtt_ns < self.THRESHOLD_NS:
+        if ack.rtt_ns is not None and ack.rtt_ns < self.THRESHOLD_NS:
             self.window += 1 / self.window
         elif self.window > 1:
             self.window -= 1 / self.window
         self._use()
 
-    def on_rto(self, timeout: Timeout) -> None:
+    def on_rto(self, timeout: Timeout) -> None:  # noqa: ARG002
         """Silence."""
         if self.window > 1:
             self.window /= 2
