@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from paceline import __version__
 from paceline._native import InputError
 from paceline.cli.output import console, print_json, print_table
 from paceline.cli.run import PATIENCE_S, World
@@ -74,6 +75,8 @@ def reproduce(
     if list_only:
         _list(chosen, as_json=as_json)
         return
+    if on is not World.SIM:
+        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim")
     if pages is not None:
         _check_pages(quick=quick)
     for directory in (out, pages, records):

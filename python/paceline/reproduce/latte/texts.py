@@ -29,7 +29,7 @@ READINGS: dict[str, tuple[str, ...]] = {
         _HOST,
         _STALL,
         "The bounds were set before: ±1.5 of the score for Latte, 3 % for the window, 5 % for RTT + AIMD and AIMD, 5 % of the "
-        "throughput of the threshold and of one of its two delays, 300 and 415 ms: reruns of the report's code gave both."
+        "throughput of the threshold and of one of its two delays, 300 and 415 ms: reruns of the report's code gave both. "
         "Throughputs and delays of Latte are there to compare worlds.",
     ),
     "figure2": (_CONTEST, _HOST, _DRAWN, _NEAR),
