@@ -71,6 +71,8 @@ def run(
     command: Sequence[str],
     python_controllers: Mapping[str, type] | None,
     progress: Callable[[float], object] | None = None,
+    world: str = "sim",
+    realtime: bool = False,
 ) -> str:
     """Runs a scenario and writes its record.
 
@@ -85,7 +87,9 @@ def run(
         out: directory of the record; None: no record is written.
         command: the command line, for the manifest.
         python_controllers: subclasses of ``paceline.Controller`` by the name that flows (or ``controller``) use.
-        progress: called about ten times a second with the simulated time reached, s.
+        progress: called about ten times a second with the time of the run reached, s.
+        world: ``sim`` or ``live``.
+        realtime: in world ``live``, emulator and endpoints run before all programs without real-time priority.
 
     Returns:
         JSON ``{"record": str | null, "result": {…}}``, the result as ``paceline run --json`` prints it.

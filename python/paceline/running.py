@@ -34,8 +34,10 @@ def run(
     seed: int | None = None,
     out: str | PathLike[str] | None = None,
     overrides: Overrides = (),
+    on: str = "sim",
+    realtime: bool = False,
 ) -> Run:
-    """Runs a scenario in the simulator.
+    """Runs a scenario, in the simulator unless ``on`` says otherwise.
 
     Args:
         scenario: a path, TOML text (a string with a line break), a dict with the keys of a scenario file, or a
@@ -45,6 +47,8 @@ def run(
         seed: replaces the scenario's.
         out: directory of the record; ``None``: a temporary one that goes with the returned object.
         overrides: changes on top, with dotted keys: ``{"link.rate": "10 Mbit/s"}``.
+        on: the world that carries the packets: ``sim``, or ``live``, real sockets and the link emulator in real time.
+        realtime: in world ``live``, emulator and endpoints run before all programs without real-time priority.
 
     Raises:
         InputError: the scenario, an override or a name cannot be used.
@@ -54,11 +58,22 @@ def run(
     source = Source.of(scenario)
     changes = override_list(overrides)
     if out is not None:
-        answer = execute(source, controller, seed=seed, out=Path(out), overrides=changes, command=sys.argv)
+        answer = execute(
+            source, controller, seed=seed, out=Path(out), overrides=changes, command=sys.argv, on=on, realtime=realtime
+        )
         return Run(answer["record"])
     temporary = Path(tempfile.mkdtemp(prefix="paceline-"))
     try:
-        answer = execute(source, controller, seed=seed, out=temporary / "record", overrides=changes, command=sys.argv)
+        answer = execute(
+            source,
+            controller,
+            seed=seed,
+            out=temporary / "record",
+            overrides=changes,
+            command=sys.argv,
+            on=on,
+            realtime=realtime,
+        )
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -118,6 +133,8 @@ def execute(
     overrides: Sequence[str],
     command: Sequence[str],
     progress: Callable[[float], object] | None = None,
+    on: str = "sim",
+    realtime: bool = False,
 ) -> dict[str, Any]:
     """One run; returns ``{"record": …, "result": …}``. Releases the interpreter lock, so runs may go on in threads.
 
@@ -140,6 +157,8 @@ def execute(
             command=list(command),
             python_controllers=classes or None,
             progress=progress,
+            world=on,
+            realtime=realtime,
         )
     )
     return answer

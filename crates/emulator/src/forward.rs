@@ -18,6 +18,7 @@ use crate::Error;
 use crate::arena::{Arena, Place};
 use crate::counts::Counts;
 use crate::log::{Log, LogFile};
+use crate::observer::Observer;
 use crate::packet::{FRAME_HEADER_BYTES, MAX_FRAME_BYTES, Outgoing, Segments, tag};
 use crate::passage::{Arrived, Passage};
 use crate::tun::Device;
@@ -31,6 +32,8 @@ pub struct Direction {
     pub overhead_bytes: u32,
     /// Where it is written down what happens.
     pub log: Option<LogFile>,
+    /// Delay before the link, ps: a packet reaches it so long after it was sent.
+    pub delay_before_ps: Picos,
 }
 
 /// Frames read in a row before those that are due are written.
@@ -42,6 +45,10 @@ struct Piece {
     frame: Place,
     segments: Segments,
     index: u16,
+    /// What the observer calls its flow.
+    flow: u32,
+    /// When it reached the link.
+    entered: Picos,
 }
 
 /// Packets of one frame that follow each other and leave together.
@@ -66,6 +73,7 @@ pub struct Forwarder<S, D> {
     sink: D,
     passage: Passage<Piece>,
     overhead_bytes: u32,
+    delay_before: Picos,
     arena: Arena,
     counts: Counts,
 }
@@ -84,9 +92,15 @@ impl<S: Device, D: Device> Forwarder<S, D> {
             sink,
             passage: Passage::new(direction.spec, seed, stream, log),
             overhead_bytes: direction.overhead_bytes,
+            delay_before: direction.delay_before_ps,
             arena: Arena::default(),
             counts: Counts::default(),
         }
+    }
+
+    /// The same, where `observer` is shown what happens.
+    pub fn observed_by(self, observer: Option<Box<dyn Observer>>) -> Self {
+        Self { passage: self.passage.observed_by(observer), ..self }
     }
 
     /// Reads what has come, until there is no more or something is due. Whether there may be more.
@@ -117,13 +131,20 @@ impl<S: Device, D: Device> Forwarder<S, D> {
         }
         let segments = Segments::of(&self.arena.room(len)[..len]);
         let frame = self.arena.keep(len, u32::from(segments.count));
-        let mut tag = tag(&self.arena.bytes(frame)[FRAME_HEADER_BYTES..], 0);
+        let packet = &self.arena.bytes(frame)[FRAME_HEADER_BYTES..];
+        let mut tag = tag(packet, 0);
+        let flow = self.passage.observer().map_or(0, |observer| observer.flow_of(packet));
+        // What is behind a delay of one length comes in the order in which it was sent, so it may be told at once.
+        let entered = now + self.delay_before;
         for index in 0..segments.count {
             tag.bytes = segments.packet_bytes(index) + self.overhead_bytes;
             self.counts.on_entered(tag.bytes);
-            self.passage.enter(now, tag, Piece { frame, segments, index });
+            if let Some(observer) = self.passage.observer() {
+                observer.on_entered(entered, flow, tag.bytes);
+            }
+            self.passage.enter(entered, tag, Piece { frame, segments, index, flow, entered });
         }
-        self.discard_dropped();
+        self.discard_dropped(entered);
     }
 
     /// Writes what is due now.
@@ -146,11 +167,14 @@ impl<S: Device, D: Device> Forwarder<S, D> {
             }
             let bytes = piece.segments.packet_bytes(piece.index) + self.overhead_bytes;
             self.counts.on_left(bytes, now - packet.time);
+            if let Some(observer) = self.passage.observer() {
+                observer.on_delivered(packet.time, piece.flow, bytes, piece.entered);
+            }
         }
         if let Some(done) = run {
             self.write(&done);
         }
-        self.discard_dropped();
+        self.discard_dropped(until);
     }
 
     fn write(&mut self, run: &Run) {
@@ -163,15 +187,22 @@ impl<S: Device, D: Device> Forwarder<S, D> {
         // A device that is down, or a packet that the kernel finds malformed.
         if self.sink.write(parts).is_err() {
             self.counts.unwritable_packets += u64::from(count);
+            if let Some(observer) = self.passage.observer() {
+                (0..count).for_each(|_| observer.on_unwritable(first.flow));
+            }
         }
         for _ in 0..count {
             self.arena.give_back(first.frame);
         }
     }
 
-    fn discard_dropped(&mut self) {
+    fn discard_dropped(&mut self, now: Picos) {
         while let Some((piece, reason)) = self.passage.take_dropped() {
             self.counts.on_dropped(reason);
+            let bytes = piece.segments.packet_bytes(piece.index) + self.overhead_bytes;
+            if let Some(observer) = self.passage.observer() {
+                observer.on_dropped(now, piece.flow, bytes);
+            }
             self.arena.give_back(piece.frame);
         }
     }
@@ -265,7 +296,7 @@ pub fn carry<S: Device + AsFd, D: Device>(
 /// Says when to wake up. A sleeping thread wakes late, by tens of microseconds where the processor sleeps too; so it sets its
 /// alarm early by what it has learnt, and stays awake for the rest. That costs processor time, of which it has a budget.
 #[derive(Debug, Default)]
-struct Alarm {
+pub struct Alarm {
     /// How much too early the alarm is set.
     early: Picos,
     /// Time that may be spent awake.
@@ -284,7 +315,7 @@ impl Alarm {
     const MOST_BUDGET: Picos = 2 * PS_PER_MS;
 
     /// How long to sleep at `now` when something is due at `due`; zero: stay awake and look again. `None` for ever.
-    fn sleep(&mut self, now: Picos, due: Option<Picos>) -> Option<Picos> {
+    pub fn sleep(&mut self, now: Picos, due: Option<Picos>) -> Option<Picos> {
         let passed = now - self.asked;
         let spent = if self.is_awake { passed } else { 0 };
         self.budget = (self.budget + passed / Self::SHARE).saturating_sub(spent);
@@ -297,7 +328,7 @@ impl Alarm {
     }
 
     /// It was to wake at `wanted` and woke at `now`.
-    fn woke(&mut self, wanted: Picos, now: Picos) {
+    pub fn woke(&mut self, wanted: Picos, now: Picos) {
         let late = now.saturating_sub(wanted).min(Self::MOST_EARLY);
         // Quickly up, slowly down: rather awake too long than late.
         if late > self.early {

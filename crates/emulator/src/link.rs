@@ -129,7 +129,7 @@ fn create_log(direction: &Direction) -> Result<Option<File>, Error> {
 }
 
 /// Says that the thread which has it has ended.
-struct Ended<'a>(&'a Stop);
+pub(crate) struct Ended<'a>(pub(crate) &'a Stop);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
@@ -176,7 +176,7 @@ fn pass_signals_on(signals: &SigSet, init: &AtomicI32, stop: &Stop) -> Result<()
 }
 
 /// The device outside, with the host's address.
-fn make_outside(claim: &Claim) -> Result<Tun, Error> {
+pub(crate) fn make_outside(claim: &Claim) -> Result<Tun, Error> {
     let device = Tun::new(OUTSIDE_DEVICE)?;
     set_up(&mut Netlink::open()?, device.name(), claim.block, claim.block.outside().into())?;
     Ok(device)
@@ -341,7 +341,7 @@ impl Guest<'_> {
 }
 
 /// The device inside, the way to everywhere.
-fn make_inside(block: Block) -> Result<Tun, Error> {
+pub(crate) fn make_inside(block: Block) -> Result<Tun, Error> {
     let device = Tun::new(INSIDE_DEVICE)?;
     let mut netlink = Netlink::open()?;
     netlink.set_up("lo", None, None)?;

@@ -11,6 +11,7 @@ use paceline_net::queue::{Ecn, Tag};
 use paceline_net::{DropReason, Link, LinkSpec, Picos, QueueSpec, ServedLink, Verdict};
 
 use crate::log::Log;
+use crate::observer::Observer;
 
 /// A direction of a link in operation. `T` is what it carries.
 pub struct Passage<T> {
@@ -18,6 +19,7 @@ pub struct Passage<T> {
     under_way: UnderWay<T>,
     dropped: VecDeque<(T, DropReason)>,
     log: Option<Log>,
+    observer: Option<Box<dyn Observer>>,
 }
 
 /// Drop-tail is a formula; any other queue is asked when its transmitter is free.
@@ -46,11 +48,39 @@ impl<T: Send + 'static> Passage<T> {
             QueueSpec::DropTail => Model::Formula(Link::new(spec, seed, stream)),
             _ => Model::Served(ServedLink::new(spec, seed, stream)),
         };
-        Self { model, under_way, dropped: VecDeque::new(), log }
+        Self { model, under_way, dropped: VecDeque::new(), log, observer: None }
+    }
+
+    /// The same with somebody who is shown what happens.
+    pub fn observed_by(self, observer: Option<Box<dyn Observer>>) -> Self {
+        Self { observer, ..self }
+    }
+
+    /// Who is shown what happens.
+    pub fn observer(&mut self) -> Option<&mut dyn Observer> {
+        observer_of(&mut self.observer)
+    }
+
+    /// Shows the samples that are due by `now`.
+    fn sample(&mut self, now: Picos) {
+        let Some(observer) = &mut self.observer else { return };
+        while let Some((from, time)) = observer.next_sample().filter(|(_, time)| *time <= now) {
+            let (offered, waiting) = match &mut self.model {
+                Model::Formula(link) => (link.offered_bytes(from, time), link.backlog(time).bytes),
+                Model::Served(link) => {
+                    self.under_way.serve(link, time, &mut self.log, &mut Some(&mut **observer));
+                    collect_dropped(link, time, None, &mut self.dropped, &mut self.log);
+                    (link.offered_bytes(from, time), link.backlog().bytes)
+                }
+            };
+            observer.on_sample(time, offered, waiting);
+        }
     }
 
     /// A packet enters at `now`. Times must not decrease from call to call, of whichever method.
     pub fn enter(&mut self, now: Picos, tag: Tag, item: T) {
+        self.sample(now);
+        let observer = &mut observer_of(&mut self.observer);
         match &mut self.model {
             Model::Formula(link) => match link.enqueue(now, tag.bytes) {
                 Verdict::Pass { departs, arrives } => {
@@ -58,6 +88,9 @@ impl<T: Send + 'static> Passage<T> {
                         let bytes = tag.bytes;
                         log.add(now, LogEvent::Arrival { time: now, bytes });
                         log.add(now, LogEvent::Departure { time: departs, bytes, arrived: now });
+                    }
+                    if let Some(observer) = observer {
+                        observer.on_departure(now, departs, tag.bytes, false);
                     }
                     let marked = tag.ecn == Ecn::Marked;
                     self.under_way.push(Arrived { item, time: arrives, marked });
@@ -74,11 +107,11 @@ impl<T: Send + 'static> Passage<T> {
             },
             Model::Served(link) => {
                 let (dropped, log, bytes) = (&mut self.dropped, &mut self.log, tag.bytes);
-                self.under_way.serve(link, now, log);
+                self.under_way.serve(link, now, log, observer);
                 collect_dropped(link, now, None, dropped, log);
                 link.arrive(now, tag, item);
                 collect_dropped(link, now, Some(bytes), dropped, log);
-                self.under_way.serve(link, now, log);
+                self.under_way.serve(link, now, log, observer);
                 collect_dropped(link, now, None, dropped, log);
             }
         }
@@ -86,10 +119,12 @@ impl<T: Send + 'static> Passage<T> {
 
     /// A packet that has arrived by `now`; in the order in which they arrive.
     pub fn leave(&mut self, now: Picos) -> Option<Arrived<T>> {
+        self.sample(now);
         if let Model::Served(link) = &mut self.model
             && link.due() <= now
         {
-            self.under_way.serve(link, now, &mut self.log);
+            let observer = &mut observer_of(&mut self.observer);
+            self.under_way.serve(link, now, &mut self.log, observer);
             collect_dropped(link, now, None, &mut self.dropped, &mut self.log);
         }
         self.under_way.pop(now)
@@ -111,10 +146,23 @@ impl<T: Send + 'static> Passage<T> {
 
     /// Nothing more will enter or leave.
     pub fn end(&mut self, now: Picos) {
+        self.sample(now);
         if let Some(log) = self.log.take() {
             log.end(now);
         }
+        if let Some(observer) = self.observer.take() {
+            let [from, to] = observer.window();
+            let offered = match &self.model {
+                Model::Formula(link) => link.offered_bytes(from, to),
+                Model::Served(link) => link.offered_bytes(from, to),
+            };
+            observer.on_end(offered);
+        }
     }
+}
+
+fn observer_of(of: &mut Option<Box<dyn Observer>>) -> Option<&mut dyn Observer> {
+    of.as_mut().map(|observer| &mut **observer as &mut dyn Observer)
 }
 
 /// Takes what `link` has dropped by `now`, since `arrived` bytes did.
@@ -206,13 +254,23 @@ impl<T: Send + 'static> UnderWay<T> {
         }
     }
 
-    fn serve(&mut self, link: &mut ServedLink<T>, until: Picos, log: &mut Option<Log>) {
+    fn serve(
+        &mut self,
+        link: &mut ServedLink<T>,
+        until: Picos,
+        log: &mut Option<Log>,
+        observer: &mut Option<&mut dyn Observer>,
+    ) {
         while let Some(sent) = link.serve(until) {
             if let Some(log) = log {
                 let (bytes, arrived) = (sent.packet.tag.bytes, sent.packet.arrived);
                 log.add(until, LogEvent::Departure { time: sent.departs, bytes, arrived });
             }
             let marked = sent.packet.tag.ecn == Ecn::Marked;
+            if let Some(observer) = observer {
+                let (bytes, arrived) = (sent.packet.tag.bytes, sent.packet.arrived);
+                observer.on_departure(arrived, sent.departs, bytes, marked);
+            }
             self.push(Arrived { item: sent.packet.item, time: sent.arrives, marked });
         }
     }

@@ -3,9 +3,11 @@
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
 
+use paceline_live::LiveError;
 use paceline_net::{PS_PER_S, Picos};
 use paceline_sim::{FlowPlan, Outcome, PlanError, Stack};
 
+use crate::record::checks::{self, Check};
 use crate::record::{FlowInfo, Host, Provenance, RunInfo, controller_params};
 use crate::scenario::{Scenario, ScenarioError};
 
@@ -29,6 +31,9 @@ pub enum WorldError {
     /// The simulator refuses the plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// It cannot be carried out over real sockets, or not on this machine.
+    #[error(transparent)]
+    Live(#[from] LiveError),
     /// The watch broke the run off.
     #[error("the run was interrupted")]
     Interrupted,
@@ -57,13 +62,48 @@ pub fn simulate(
     let outcome = paceline_sim::run_watched(plan, watch)?;
     let mut outcome = outcome.ok_or(WorldError::Interrupted)?;
     outcome.engine.cpu_s = thread_cpu_s() - cpu;
-    let host = Host::this_machine();
-    let wall_s = clock.elapsed().as_secs_f64();
-    let provenance = Provenance { command_line, started, wall_s, host };
-    Ok(Run { info: info(scenario, seed), outcome, provenance })
+    let provenance = provenance(command_line, started, clock, Vec::new());
+    Ok(Run { info: info(scenario, seed, "sim"), outcome, provenance })
 }
 
-fn info(scenario: &Scenario, seed: u64) -> RunInfo {
+/// Carries `scenario` out over real sockets and the link emulator, in real time; as [`simulate`] otherwise.
+///
+/// # Errors
+/// See [`WorldError`].
+pub fn carry_out(
+    scenario: &Scenario,
+    seed: Option<u64>,
+    command_line: Vec<String>,
+    options: paceline_live::Options,
+    adapt: &mut dyn FnMut(&mut FlowPlan),
+    watch: &mut (dyn FnMut(Picos) -> ControlFlow<()> + Send),
+) -> Result<Run, WorldError> {
+    let started = SystemTime::now();
+    let clock = Instant::now();
+    let seed = seed.unwrap_or(scenario.seed());
+    let mut plan = scenario.plan(Some(seed))?;
+    plan.flows.iter_mut().for_each(adapt);
+    let finished = paceline_live::run(plan, options, watch)?.ok_or(WorldError::Interrupted)?;
+    let mut info = info(scenario, seed, "live");
+    for (flow, packets) in info.flows.iter_mut().zip(finished.packets) {
+        flow.packets = packets;
+    }
+    let checks = vec![checks::machine_kept_up(&finished.health)];
+    let provenance = provenance(command_line, started, clock, checks);
+    Ok(Run { info, outcome: finished.outcome, provenance })
+}
+
+fn provenance(
+    command_line: Vec<String>,
+    started: SystemTime,
+    clock: Instant,
+    checks: Vec<Check>,
+) -> Provenance {
+    let wall_s = clock.elapsed().as_secs_f64();
+    Provenance { command_line, started, wall_s, host: Host::this_machine(), checks }
+}
+
+fn info(scenario: &Scenario, seed: u64, world: &str) -> RunInfo {
     let seconds = |time: Picos| time as f64 / PS_PER_S as f64;
     let flows = scenario.flows().iter().map(|flow| FlowInfo {
         name: flow.name.clone(),
@@ -77,7 +117,7 @@ fn info(scenario: &Scenario, seed: u64) -> RunInfo {
         scenario: scenario.title().into(),
         scenario_path: path.is_file().then_some(path),
         scenario_text: scenario.effective_text(),
-        world: "sim".into(),
+        world: world.into(),
         seed,
         duration_s: seconds(scenario.duration_ps()),
         warmup_s: seconds(scenario.warmup_ps()),

@@ -63,7 +63,7 @@ pub fn run_link(
 }
 
 fn direction(of: EmulatedDirection, log: Option<LogFile>) -> Direction {
-    Direction { spec: of.spec, overhead_bytes: of.overhead_bytes, log }
+    Direction { spec: of.spec, overhead_bytes: of.overhead_bytes, log, delay_before_ps: 0 }
 }
 
 /// What a person would have typed, near enough for a comment.

@@ -15,6 +15,7 @@ use paceline_lab::record::qlog::{self, Draft, Options};
 use paceline_lab::record::{self, RecordError, Summary};
 use paceline_lab::scenario::{self, Scenario};
 use paceline_lab::world::{self, Run, WorldError};
+use paceline_live::LiveError;
 use paceline_net::{PS_PER_MS, PS_PER_S, Picos};
 use paceline_sim::FlowPlan;
 use pyo3::prelude::*;
@@ -29,7 +30,7 @@ use crate::py_controller::{Fault, PyControllerClass};
 /// Returns JSON: `{"record": directory or null, "result": {…}}`, the result as `paceline run --json` prints it. See
 /// `_native.pyi` for the arguments.
 #[pyfunction]
-#[pyo3(signature = (scenario_text, scenario_path, overrides, controller, seed, out, command, python_controllers, progress=None))]
+#[pyo3(signature = (scenario_text, scenario_path, overrides, controller, seed, out, command, python_controllers, progress=None, world="sim", realtime=false))]
 #[expect(clippy::too_many_arguments, reason = "flat on purpose: Python passes them by keyword")]
 pub fn run(
     py: Python<'_>,
@@ -42,7 +43,10 @@ pub fn run(
     command: Vec<String>,
     python_controllers: Option<Bound<'_, PyDict>>,
     progress: Option<Bound<'_, PyAny>>,
+    world: &str,
+    realtime: bool,
 ) -> PyResult<String> {
+    let world = World::named(world, realtime)?;
     let fault = Fault::default();
     let mut classes = Vec::new();
     for (name, class) in python_controllers.iter().flatten() {
@@ -57,6 +61,7 @@ pub fn run(
         out,
         command,
         classes,
+        world,
     };
     let reached = Reached::default();
     let tell = || match &progress {
@@ -172,6 +177,34 @@ struct Request {
     command: Vec<String>,
     /// A flow whose controller has this name gets an instance of the class.
     classes: Vec<(String, PyControllerClass)>,
+    world: World,
+}
+
+/// What carries the packets.
+enum World {
+    Sim,
+    Live(paceline_live::Options),
+}
+
+impl World {
+    fn named(name: &str, realtime: bool) -> PyResult<Self> {
+        match name {
+            "sim" if realtime => {
+                Err(input_error("realtime: is for runs in real time; allowed with world live"))
+            }
+            "sim" => Ok(Self::Sim),
+            "live" => Ok(Self::Live(paceline_live::Options { realtime })),
+            other => Err(input_error(format!("world {other}: allowed: sim, live"))),
+        }
+    }
+}
+
+/// Bad input where another scenario would run, a failed run where this machine cannot.
+fn world_error(error: WorldError) -> PyErr {
+    match error {
+        WorldError::Live(LiveError::Emulator(_) | LiveError::System { .. }) => run_error(error),
+        _ => input_error(error),
+    }
 }
 
 impl Request {
@@ -193,11 +226,17 @@ impl Request {
             reached.set(now);
             if fault.raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let run = world::simulate(&scenario, self.seed, self.command, &mut adapt, &mut watch);
+        let (seed, command) = (self.seed, self.command);
+        let run = match self.world {
+            World::Sim => world::simulate(&scenario, seed, command, &mut adapt, &mut watch),
+            World::Live(options) => {
+                world::carry_out(&scenario, seed, command, options, &mut adapt, &mut watch)
+            }
+        };
         let Run { info, outcome, provenance } = match run {
             // What was raised is told by the caller.
             Err(WorldError::Interrupted) => return Ok(String::new()),
-            Err(error) => return Err(input_error(error)),
+            Err(error) => return Err(world_error(error)),
             Ok(_) if fault.raised() => return Ok(String::new()),
             Ok(run) => run,
         };

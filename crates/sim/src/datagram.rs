@@ -303,6 +303,16 @@ impl DatagramSender {
         Some(at(timeout_ns)).filter(|at| *at < limit)
     }
 
+    /// The packet that will be sent next.
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.sendings.next()
+    }
+
+    /// When packet `seq` was sent, ns; `None` if it was not, or so long ago that it is forgotten.
+    pub(crate) fn sent_ns(&self, seq: u64) -> Option<u64> {
+        self.sendings.get(seq).map(|stamp| stamp.sent_ns)
+    }
+
     /// When [`Self::on_timer`] or [`Self::poll_send`] has something to do without a packet arriving. To be polled first.
     #[inline]
     pub(crate) fn deadline(&self) -> Picos {

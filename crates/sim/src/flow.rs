@@ -275,7 +275,7 @@ impl Kinds {
 }
 
 /// A flow's own seed: SplitMix64 of the run's seed and its number.
-fn flow_seed(seed: u64, index: u32) -> u64 {
+pub(crate) fn flow_seed(seed: u64, index: u32) -> u64 {
     let mut z = seed.wrapping_add((u64::from(index) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -12,6 +12,7 @@ mod engine;
 mod events;
 mod flow;
 mod host;
+pub mod hosted;
 mod link_meter;
 mod meter;
 mod network;
@@ -38,8 +39,8 @@ use paceline_net::Picos;
 
 pub use outcome::{Column, EngineStats, FlowOutcome, LinkOutcome, Outcome, Series, Stats};
 pub use plan::{
-    ControllerFactory, DatagramOptions, FlowPlan, LossNotice, NamedLink, PacketSizes, Plan,
-    PlanError, Stack, TcpOptions,
+    ControllerFactory, DatagramOptions, FlowPlan, LossNotice, MAX_IN_FLIGHT, NamedLink,
+    PacketSizes, Plan, PlanError, Stack, TcpOptions,
 };
 
 /// Runs `plan` to its end.

@@ -113,8 +113,8 @@ pub(crate) struct LinkMeter {
     warmup: Picos,
     end: Picos,
     sample: Picos,
-    drops: u64,
-    marks: u64,
+    pub(crate) drops: u64,
+    pub(crate) marks: u64,
     window_bytes: u64,
     queue: Distribution,
     /// Bytes that leave in each sample interval; the last one ends at `filled_to`.
@@ -169,7 +169,7 @@ impl LinkMeter {
     }
 
     /// Takes a sample at `now`: what the link could have served since the last one, and what waits, bytes.
-    fn sample(&mut self, now: Picos, offered: Option<f64>, waiting: u64) {
+    pub(crate) fn sample(&mut self, now: Picos, offered: Option<f64>, waiting: u64) {
         let capacity = offered.map_or(f64::NAN, |bytes| bytes * 8.0 / seconds(self.sample));
         let queue_ms = self.queue_sum_ns as f64 / self.queue_count as f64 / 1e6;
         (self.queue_sum_ns, self.queue_count) = (0, 0);
@@ -180,7 +180,7 @@ impl LinkMeter {
     }
 
     /// The record, given what the link could have served in the window, bytes.
-    fn finish(self, offered: Option<f64>) -> LinkOutcome {
+    pub(crate) fn finish(self, offered: Option<f64>) -> LinkOutcome {
         let window = self.end - self.warmup;
         let mut rows = self.rows;
         for (number, row) in rows.iter_mut(LINK_COLUMNS.len()).enumerate() {

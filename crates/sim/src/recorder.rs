@@ -8,13 +8,14 @@ use paceline_net::Picos;
 use crate::flow::{FlowKind, Flows};
 use crate::host::SendCounters;
 use crate::link_meter::Recorded;
+use crate::meter::DeliveryMeter;
 use crate::outcome::{EngineStats, FlowOutcome, Outcome, Series, Stats};
 use crate::receiver::Receiver;
 use crate::series::{Names, Rows, bps, seconds};
 use crate::stats::summarize;
 
 /// The simulator's own columns of a flow, before the controller's. Packets are counted from the start of the run.
-const FLOW_COLUMNS: [(&str, &str); 12] = [
+pub(crate) const FLOW_COLUMNS: [(&str, &str); 12] = [
     ("throughput_bps", "bit/s"),
     ("send_bps", "bit/s"),
     ("cwnd_bytes", "bytes"),
@@ -160,43 +161,75 @@ fn outcome(
     flow: usize,
     in_flight_packets: u64,
     series: Series,
-    [warmup, end]: [Picos; 2],
+    window: [Picos; 2],
     scratch: &mut Vec<f64>,
 ) -> FlowOutcome {
-    let (kind, start) = (flows.kind(flow), flows.specs[flow].start);
     let sender = flows.senders[flow].as_deref();
-    let counters = sender.map_or_else(SendCounters::default, |sender| sender.host().counters);
-    let completed = sender.and_then(|sender| sender.completed());
-    let delivery = flows.receivers[flow].as_deref().map(|receiver| &receiver.meter);
-    let last = completed.or(kind.stop).unwrap_or(end).min(end);
-    // Rates are over the part of [warmup, end] in which the flow existed.
-    let active = last.saturating_sub(warmup.max(start)).max(1);
-    let from = seconds(warmup.max(start));
-    let after = series.time_s().partition_point(|t| *t <= from);
-    let mut column =
-        |name: &str| -> Option<Stats> { summarize(&series.column(name)?.values[after..], scratch) };
-    let throughput_bps = bps(delivery.map_or(0, |d| d.window_bytes), active);
-    let signal = delivery.and_then(|d| d.signal.p95_ms());
-    FlowOutcome {
-        start_s: seconds(start),
-        end_s: seconds(last),
-        throughput_bps,
-        goodput_bps: bps(delivery.map_or(0, |d| d.window_payload_bytes), active),
-        rate_bps: column("throughput_bps"),
-        pacing_bps: column("pacing_bps"),
+    let facts = FlowFacts {
+        start: flows.specs[flow].start,
+        stop: flows.kind(flow).stop,
+        completed: sender.and_then(|sender| sender.completed()),
+        counters: sender.map_or_else(SendCounters::default, |sender| sender.host().counters),
         rtt_ms: sender.and_then(|sender| sender.meter.rtt.stats(1e-6)),
-        cwnd_bytes: column("cwnd_bytes"),
-        queueing_delay_ms: delivery.and_then(|d| d.queueing.stats(1e-6)),
-        signal_delay_p95_ms: signal,
-        power_score: signal.filter(|ms| *ms > 0.0).map(|ms| throughput_bps / 1e6 / (ms / 1e3)),
-        sent_packets: counters.packets,
-        delivered_packets: delivery.map_or(0, |d| d.packets),
+        delivery: flows.receivers[flow].as_deref().map(|receiver| &receiver.meter),
         lost_packets: flows.dropped[flow],
         in_flight_packets,
-        retransmitted_packets: counters.retransmitted,
-        timeouts: counters.timeouts,
-        completion_s: completed.map(|t| seconds(t - start)),
-        series,
+    };
+    facts.outcome(series, window, scratch)
+}
+
+/// What is known of a flow at the end.
+pub(crate) struct FlowFacts<'a> {
+    pub(crate) start: Picos,
+    pub(crate) stop: Option<Picos>,
+    pub(crate) completed: Option<Picos>,
+    pub(crate) counters: SendCounters,
+    pub(crate) rtt_ms: Option<Stats>,
+    pub(crate) delivery: Option<&'a DeliveryMeter>,
+    pub(crate) lost_packets: u64,
+    pub(crate) in_flight_packets: u64,
+}
+
+impl FlowFacts<'_> {
+    /// What came of it in `[warmup, end]`. `scratch` is overwritten.
+    pub(crate) fn outcome(
+        self,
+        series: Series,
+        [warmup, end]: [Picos; 2],
+        scratch: &mut Vec<f64>,
+    ) -> FlowOutcome {
+        let Self { start, delivery, counters, .. } = self;
+        let last = self.completed.or(self.stop).unwrap_or(end).min(end);
+        // Rates are over the part of [warmup, end] in which the flow existed.
+        let active = last.saturating_sub(warmup.max(start)).max(1);
+        let from = seconds(warmup.max(start));
+        let after = series.time_s().partition_point(|t| *t <= from);
+        let mut column = |name: &str| -> Option<Stats> {
+            summarize(&series.column(name)?.values[after..], scratch)
+        };
+        let throughput_bps = bps(delivery.map_or(0, |d| d.window_bytes), active);
+        let signal = delivery.and_then(|d| d.signal.p95_ms());
+        FlowOutcome {
+            start_s: seconds(start),
+            end_s: seconds(last),
+            throughput_bps,
+            goodput_bps: bps(delivery.map_or(0, |d| d.window_payload_bytes), active),
+            rate_bps: column("throughput_bps"),
+            pacing_bps: column("pacing_bps"),
+            rtt_ms: self.rtt_ms,
+            cwnd_bytes: column("cwnd_bytes"),
+            queueing_delay_ms: delivery.and_then(|d| d.queueing.stats(1e-6)),
+            signal_delay_p95_ms: signal,
+            power_score: signal.filter(|ms| *ms > 0.0).map(|ms| throughput_bps / 1e6 / (ms / 1e3)),
+            sent_packets: counters.packets,
+            delivered_packets: delivery.map_or(0, |d| d.packets),
+            lost_packets: self.lost_packets,
+            in_flight_packets: self.in_flight_packets,
+            retransmitted_packets: counters.retransmitted,
+            timeouts: counters.timeouts,
+            completion_s: self.completed.map(|t| seconds(t - start)),
+            series,
+        }
     }
 }
 

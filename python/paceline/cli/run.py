@@ -60,6 +60,10 @@ def run(
         ),
     ] = None,
     on: Annotated[World, typer.Option("--on", help="The world that carries the packets.")] = World.SIM,
+    realtime: Annotated[
+        bool,
+        typer.Option("--realtime", help="On live: real-time priority for emulator and endpoints, exact on a busy machine."),
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Replaces the scenario's seed.", min=0)] = None,
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, help="Repeat with N seeds in a row and show means with 95 % intervals.")
@@ -82,8 +86,10 @@ def run(
     without, one record, which is the output directory itself (default: runs/SCENARIO/as-written). With --seeds each of these
     holds one record per seed.
     """
-    if on is not World.SIM:
-        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim")
+    if on is World.VM:
+        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim, live")
+    if realtime and on is not World.LIVE:
+        raise InputError("--realtime: is for runs in real time; allowed with --on live")
     overrides = override or []
     for item in overrides:
         if not re.match(r"[A-Za-z0-9_.\-\[\]]+\s*=", item):
@@ -101,7 +107,9 @@ def run(
         ]
     else:
         planned = [replace(job, seed=seed) for job in planned]
-    answers = _run_all(source, planned, overrides, jobs or os.cpu_count() or 1)
+    # Runs in real time that share the cores would disturb each other, unless asked for.
+    at_a_time = jobs or (1 if on is World.LIVE else os.cpu_count() or 1)
+    answers = _run_all(source, planned, overrides, at_a_time, on, realtime)
     objects = [{**answer["result"], "record": answer["record"]} for answer in answers]
     if as_json:
         print_json(objects[0] if len(objects) == 1 else {"runs": objects})
@@ -148,7 +156,9 @@ def _controller(text: str) -> str | type[Controller]:
     return found
 
 
-def _run_all(source: Source, planned: Sequence[Job], overrides: Sequence[str], jobs: int) -> list[dict[str, Any]]:
+def _run_all(
+    source: Source, planned: Sequence[Job], overrides: Sequence[str], jobs: int, on: World, realtime: bool
+) -> list[dict[str, Any]]:
     """Runs every job, `jobs` at a time; answers come in the order of `planned` whichever ends first.
 
     The first failure ends the command; runs that had already ended keep their records.
@@ -165,10 +175,12 @@ def _run_all(source: Source, planned: Sequence[Job], overrides: Sequence[str], j
             overrides=overrides,
             command=sys.argv,
             progress=partial(reached.__setitem__, index),
+            on=on.value,
+            realtime=realtime,
         )
         for index, job in enumerate(planned)
     ]
-    _wait(futures, reached)
+    _wait(futures, reached, on)
     failed = next((future for future in futures if future.done() and future.exception() is not None), None)
     pool.shutdown(wait=failed is None, cancel_futures=True)
     if failed is not None:
@@ -176,10 +188,10 @@ def _run_all(source: Source, planned: Sequence[Job], overrides: Sequence[str], j
     return [future.result() for future in futures]
 
 
-def _wait(futures: Sequence[Future[dict[str, Any]]], reached: Sequence[float]) -> None:
+def _wait(futures: Sequence[Future[dict[str, Any]]], reached: Sequence[float], on: World) -> None:
     """Until all are done or one has failed. Past :data:`PATIENCE_S` a terminal's stderr shows how far things are.
 
-    ``reached`` holds the simulated time of each run, s.
+    ``reached`` holds the time of each run that is over, s.
     """
     began = time.monotonic()
     terminal = console(stderr=True)
@@ -194,11 +206,14 @@ def _wait(futures: Sequence[Future[dict[str, Any]]], reached: Sequence[float]) -
             elapsed = time.monotonic() - began
             if elapsed < PATIENCE_S or not terminal.is_terminal:
                 continue
-            simulated = sum(reached)
-            status.update(
-                f"simulating: {len(futures) - len(pending)} of {len(futures)} runs done, "
-                f"{simulated:.1f} s simulated in {elapsed:.0f} s ({simulated / elapsed:.3g} times real time)"
-            )
+            passed = sum(reached)
+            done_of_all = f"{len(futures) - len(pending)} of {len(futures)} runs done"
+            if on is World.SIM:
+                status.update(
+                    f"simulating: {done_of_all}, {passed:.1f} s simulated in {elapsed:.0f} s ({passed / elapsed:.3g} times real time)"
+                )
+            else:
+                status.update(f"running in real time: {done_of_all}, {passed:.0f} s carried out in {elapsed:.0f} s")
             if not shown:
                 status.start()
                 shown = True
@@ -223,5 +238,5 @@ def _print_answers(planned: Sequence[Job], results: Sequence[dict[str, Any]]) ->
         plain.print(f"records {os.path.commonpath([result['record'] for result in results])}: {len(results)}", soft_wrap=True)
     simulated = sum(result.get("duration_s") or 0.0 for result in results)
     cpu = sum((result.get("engine") or {}).get("cpu_s") or 0.0 for result in results)
-    if simulated and cpu:
+    if simulated and cpu and results[0].get("world") == "sim":
         plain.print(f"{simulated:g} s simulated in {cpu:.2f} CPU s: {simulated / cpu:.0f} times real time")

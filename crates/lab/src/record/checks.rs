@@ -5,12 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use paceline_live::Health;
 use paceline_sim::{FlowOutcome, LinkOutcome, Outcome, Series};
 use serde::{Deserialize, Serialize};
 
 use super::RunInfo;
 use super::manifest::sha256_hex;
 use super::summary::finite;
+
+/// How late 99 % of the packets may leave an emulated link, us.
+const MOST_LATE_US: f64 = 2000.0;
 
 /// How many round trips a start-up, and a measurement, should last.
 const MIN_ROUND_TRIPS: f64 = 10.0;
@@ -148,6 +152,25 @@ fn capacity_respected(info: &RunInfo, links: &[LinkOutcome]) -> Check {
     });
     let holds = format!("{} within capacity", count(links.len(), "link"));
     none_of("capacity_respected", wrong.collect(), holds)
+}
+
+/// Of a run in real time: whether this machine carried the packets when the model said.
+pub fn machine_kept_up(health: &Health) -> Check {
+    let Health { unseen_packets, unwritable_packets, late_us } = *health;
+    let late = late_us.unwrap_or_default();
+    let timing = format!(
+        "packets left the link {:.0} us late on average, 99 % of them at most {:.0} us",
+        late[0], late[1]
+    );
+    let lost = unseen_packets + unwritable_packets;
+    let ok = lost == 0 && late[1] <= MOST_LATE_US;
+    let detail = match lost {
+        0 => timing,
+        _ => format!(
+            "{timing}; {unseen_packets} packets lost before the link and {unwritable_packets} behind it"
+        ),
+    };
+    Check { name: "machine_kept_up".into(), ok, detail }
 }
 
 /// Start-up must be over when the statistics begin. A flow that completes is measured by its completion time, start-up

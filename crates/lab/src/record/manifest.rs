@@ -154,7 +154,10 @@ impl Manifest {
             started: rfc3339_utc(provenance.started),
             wall_s: finite(provenance.wall_s),
             files: tables.iter().map(FileEntry::from).collect(),
-            checks: checks::all(info, outcome),
+            checks: checks::all(info, outcome)
+                .into_iter()
+                .chain(provenance.checks.clone())
+                .collect(),
             result: Summary::new(info, outcome),
         }
     }

@@ -4,6 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use super::checks::Check;
+
 /// What the caller knows of this run beside its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provenance {
@@ -15,6 +17,8 @@ pub struct Provenance {
     pub wall_s: f64,
     /// What it ran on.
     pub host: Host,
+    /// Checks beside those of the result: whether the machine did what the run asked of it.
+    pub checks: Vec<Check>,
 }
 
 /// The machine. What cannot be found out is null.

@@ -101,8 +101,8 @@ pub struct StatsSummary {
 /// What the engine did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EngineSummary {
-    /// Events handled.
-    pub events: u64,
+    /// Events handled; null where none are counted.
+    pub events: Option<u64>,
     /// Data packets delivered to receivers.
     pub packets: u64,
     /// CPU time of the event loop, s: the one number that differs between two equal runs.
@@ -185,7 +185,7 @@ impl From<&LinkOutcome> for LinkSummary {
 impl From<EngineStats> for EngineSummary {
     fn from(engine: EngineStats) -> Self {
         Self {
-            events: engine.events,
+            events: (engine.events > 0).then_some(engine.events),
             packets: engine.packets,
             cpu_s: finite(engine.cpu_s),
             bytes_per_flow: finite(engine.bytes_per_flow),

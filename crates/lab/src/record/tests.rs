@@ -146,6 +146,7 @@ pub(super) fn provenance() -> Provenance {
         started: UNIX_EPOCH + Duration::from_secs(1_000_000_000),
         wall_s: 1.5,
         host: Host::this_machine(),
+        checks: Vec::new(),
     }
 }
 
