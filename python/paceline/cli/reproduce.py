@@ -38,6 +38,12 @@ def reproduce(
     sweeps: Annotated[
         bool, typer.Option("--sweeps", help="With --on live: also the entries whose runs take more than some minutes.")
     ] = False,
+    realtime: Annotated[
+        bool,
+        typer.Option(
+            "--realtime", help="With --on live: real-time priority for emulator and endpoints, exact on a busy machine."
+        ),
+    ] = False,
     live_at_once: Annotated[int, typer.Option(metavar="N", min=1, help="With --on live: runs at a time.")] = LIVE_AT_ONCE,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller runs, and of large tables a few cells: seconds.")] = False,
     out: Annotated[
@@ -75,8 +81,10 @@ def reproduce(
     if list_only:
         _list(chosen, as_json=as_json)
         return
-    if on is not World.SIM:
-        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim")
+    if on is World.VM:
+        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim, live")
+    if realtime and on is not World.LIVE:
+        raise InputError("--realtime: is for runs in real time; allowed with --on live")
     if pages is not None:
         _check_pages(quick=quick)
     for directory in (out, pages, records):
@@ -92,7 +100,7 @@ def reproduce(
             temporary = tempfile.TemporaryDirectory(prefix="paceline-", ignore_cleanup_errors=True)
             records = Path(stack.enter_context(temporary))
         at_once = None if on is World.SIM else live_at_once
-        runs = _run([job for entry, scale in planned.entries for job in entry.jobs(scale)], records, at_once)
+        runs = _run([job for entry, scale in planned.entries for job in entry.jobs(scale)], records, at_once, realtime)
         done = [Done(entry, scale, runs, entry.rows(scale, runs)) for entry, scale in planned.entries]
         if out is not None:
             options = [
@@ -131,7 +139,7 @@ def _list(chosen: Sequence[Entry], *, as_json: bool) -> None:
             plain.print()
 
 
-def _run(jobs: Sequence[Job], records: Path, at_once: int | None) -> Runs:
+def _run(jobs: Sequence[Job], records: Path, at_once: int | None, realtime: bool) -> Runs:
     """Runs them, with a bar on a terminal's stderr once it takes longer than :data:`PATIENCE_S`."""
     terminal = console(stderr=True)
     began = time.monotonic()
@@ -146,7 +154,7 @@ def _run(jobs: Sequence[Job], records: Path, at_once: int | None) -> Runs:
             bar.start()
 
     try:
-        return run_jobs(jobs, records, show, at_once=at_once)
+        return run_jobs(jobs, records, show, at_once=at_once, realtime=realtime)
     finally:
         bar.stop()
 

@@ -23,10 +23,16 @@ class _StoppedError(Exception):
 
 
 def run_jobs(
-    jobs: Iterable[Job], records: Path, progress: Callable[[float, int], object], *, at_once: int | None = None
+    jobs: Iterable[Job],
+    records: Path,
+    progress: Callable[[float, int], object],
+    *,
+    at_once: int | None = None,
+    realtime: bool = False,
 ) -> dict[Job, Run]:
     """Runs every job, ``at_once`` at a time or one per core; its record goes to ``records`` under its label.
 
+    With ``realtime`` those in real time come before all programs without real-time priority.
     ``progress`` is called a few times a second with the simulated time of all runs together, s, and how many are done.
 
     Raises:
@@ -45,7 +51,17 @@ def run_jobs(
 
         out = records / job.label
         source = Source(job.scenario, None, {each.__name__: each for each in job.classes})
-        execute(source, None, seed=job.seed, out=out, overrides=(), command=sys.argv, progress=tell)
+        execute(
+            source,
+            None,
+            seed=job.seed,
+            out=out,
+            overrides=(),
+            command=sys.argv,
+            progress=tell,
+            on=job.on,
+            realtime=realtime and job.on == "live",
+        )
         return Run(out)
 
     pool = ThreadPoolExecutor(max_workers=at_once or os.cpu_count(), thread_name_prefix="paceline")
