@@ -17,6 +17,7 @@ from paceline.reproduce.latte.senders import delay_threshold
 from paceline.reproduce.pages import Stored, page, publish
 from paceline.reproduce.planning import TRACES_VARIABLE, Request, plan
 from paceline.reproduce.running import run_jobs
+from test_link import real
 
 ENTRIES = {entry.id: entry for entry in PAPER.entries}
 MS = 10**6
@@ -182,6 +183,15 @@ def test_worlds_stand_side_by_side(small: Scale, tmp_path: Path) -> None:
     # What is new in one world leaves the other.
     publish([PAPER], [sim], folder)
     assert json.loads((folder / "latte.json").read_text()) == found
+
+
+@real
+def test_an_entry_runs_over_real_sockets(recordings: Path, tmp_path: Path) -> None:
+    entry = ENTRIES["latte-bounds"]
+    scale = Scale(rate=1, duration_s=2, seeds=(1,), traces=recordings, on="live")
+    runs = run_jobs(entry.jobs(scale), tmp_path, lambda _reached_s, _done: None, at_once=3)
+    assert {run.result["world"] for run in runs.values()} == {"live"}
+    assert all((row.ours or 0) > 0 for row in entry.rows(scale, runs))
 
 
 # -------------------------------------------------------------------------------------------------------- what can be run

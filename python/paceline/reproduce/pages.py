@@ -186,9 +186,10 @@ def _contents(entries: Sequence[Entry]) -> str:
 def _section(entry: Entry, stored: Stored, shared: Sequence[str]) -> str:
     numbers = [str(shared.index(reading) + 1) for reading in entry.readings if reading in shared]
     own = [reading for reading in entry.readings if reading not in shared]
+    live = "" if stored.live is None else f", and at {stored.live.scale}"
     parts = [
         f"## {entry.id}\n",
-        f"{_text(entry.title)}. {_text(entry.source)}. Run at {stored.scale}:\n",
+        f"{_text(entry.title)}. {_text(entry.source)}. Run at {stored.scale}{live}:\n",
         f"```sh\npaceline reproduce {entry.id}\n```\n",
     ]
     if entry.verdict:
