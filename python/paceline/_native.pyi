@@ -144,6 +144,21 @@ def run_link(
     ``max``: how long after their time packets were released, null before the first).
     """
 
+def contest_send(host: str, port: int, controller: str | type, duration_s: float, seed: int) -> str:
+    """Sends datagrams under ``controller`` to a receiver for ``duration_s``; compatible on the wire with the contest's programs.
+
+    Returns JSON ``{"duration_s", "sent_packets", "acked_packets", "missing_packets", "timeouts", "rtt_ms"}``, the last one with
+    ``min``, ``mean``, ``p50``, ``p95`` and ``max``, null without an ACK.
+
+    Raises:
+        InputError: an unknown controller or host, or a controller that needs what the endpoint lacks.
+        RunError: no socket, or a Python controller raised.
+        KeyboardInterrupt: Ctrl-C.
+    """
+
+def contest_receive(port: int, duration_s: float | None, ready: Callable[[int], object]) -> None:
+    """Acknowledges what comes to a UDP port (0: a free one) until Ctrl-C, or for ``duration_s``. ``ready`` is told the port."""
+
 def drive_controller(
     controller: str | type,
     events: Sequence[tuple[str, Mapping[str, Any]]],

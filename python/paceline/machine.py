@@ -12,6 +12,9 @@ from pathlib import Path
 
 from paceline._native import build_info
 
+#: What needs devices and namespaces.
+LINKS = "emulated links (paceline link, world `live`)"
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -32,6 +35,7 @@ def examine() -> list[Finding]:
         _program("chromium", ("chromium", "chromium-browser", "google-chrome"), "the tests of the HTML report", "chromium"),
         _tun(),
         _namespaces(),
+        _kernel_tcp(),
         _btf(),
         _program("clang", ("clang",), "building controllers for the kernel", "clang"),
         _program("qemu", (f"qemu-system-{platform.machine()}",), "runs in world `vm` (not in this version)", "qemu-system"),
@@ -72,7 +76,7 @@ def _install(package: str) -> str:
 
 def _tun() -> Finding:
     path = Path("/dev/net/tun")
-    used_for = "emulated links (paceline link)"
+    used_for = LINKS
     try:
         present = stat.S_ISCHR(path.stat().st_mode)
     except OSError:
@@ -84,12 +88,24 @@ def _tun() -> Finding:
 
 
 def _namespaces() -> Finding:
-    used_for = "emulated links (paceline link)"
+    used_for = LINKS
     if sys.platform != "linux":
         return Finding("network namespaces", False, used_for, "Linux only", None)
     if os.geteuid() == 0:
         return Finding("network namespaces", True, used_for, "running as root", None)
     return Finding("network namespaces", False, used_for, "not running as root", "sudo paceline link …")
+
+
+def _kernel_tcp() -> Finding:
+    used_for = "flows of stack `tcp` in world `live`"
+    path = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+    try:
+        names = path.read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return Finding("kernel TCP", False, used_for, "Linux only", None)
+    missing = [name for name in ("reno", "cubic", "bbr") if name not in names]
+    fix = f"modprobe {' '.join(f'tcp_{name}' for name in missing)}" if missing else None
+    return Finding("kernel TCP", not missing, used_for, f"has {', '.join(names)}", fix)
 
 
 def _btf() -> Finding:

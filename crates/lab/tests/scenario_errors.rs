@@ -491,7 +491,7 @@ fn flows_and_networks() {
         ),
         (
             GOOD.replacen(add, &flow("stack = \"quic\""), 1),
-            "bad.toml:10: flows.0.stack = \"quic\": stack \"quic\" is not simulated: it needs a live run, which is not available yet; allowed: tcp, datagram",
+            "bad.toml:10: flows.0.stack = \"quic\": stack \"quic\" is not simulated, and live runs do not have it yet; allowed: tcp, datagram",
         ),
         (
             GOOD.replacen(add, &flow("stack = \"udp\""), 1),

@@ -5,6 +5,7 @@
 //! states every signature and is checked against this binary by `make lint`.
 
 mod build_info;
+mod contest;
 mod controllers;
 mod drive;
 mod errors;
@@ -21,6 +22,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use crate::build_info::build_info;
+    #[pymodule_export]
+    use crate::contest::{contest_receive, contest_send};
     #[pymodule_export]
     use crate::controllers::controllers;
     #[pymodule_export]
