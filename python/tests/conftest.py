@@ -11,6 +11,8 @@ import polars as pl
 import pytest
 
 from handmade import Command
+from paceline import _native
+from paceline.reproduce import entries
 
 
 @pytest.fixture
@@ -29,6 +31,16 @@ def paceline(tmp_path: Path) -> Command:
         )
 
     return call
+
+
+@pytest.fixture(scope="session")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a generated trace under the name of every recording that an entry of ``paceline reproduce`` asks for."""
+    folder = tmp_path_factory.mktemp("recordings")
+    names = {name for entry in entries().values() for name in entry.traces}
+    for seed, name in enumerate(sorted(names), start=1):
+        _native.trace_synth("lte", seed, 30.0, None, str(folder / name))
+    return folder
 
 
 @pytest.fixture

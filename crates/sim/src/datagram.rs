@@ -281,10 +281,15 @@ impl DatagramSender {
         packet
     }
 
+    /// Whether a window of less than a packet holds the next one back. Nothing but the timeout will open it.
+    fn is_shut(&self) -> bool {
+        self.limited_until == self.sendings.next() && !self.host.window_allows(0)
+    }
+
     /// When the silence will have lasted too long, if that is before `limit`.
     #[inline]
     fn timeout_before(&self, limit: Picos) -> Option<Picos> {
-        if self.in_flight() == 0 {
+        if self.in_flight() == 0 && !self.is_shut() {
             return None;
         }
         let asked_ns = self.host.asked.timeout_ns;

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use paceline_cc::{Ack, Control, Controller, Loss, Timeout};
 use paceline_net::{LinkSpec, LossModel, Reorder};
-use paceline_sim::{FlowOutcome, Stack, TcpOptions};
+use paceline_sim::{DatagramOptions, FlowOutcome, Stack, TcpOptions};
 
 /// A controller that is told of one loss which never happened, so that one reduction can be watched on a path that loses nothing.
 struct OneLoss {
@@ -100,6 +100,32 @@ fn a_dead_path_is_probed_with_exponential_back_off() {
     let last_delivery = flow.delivered_packets;
     // 0.2 * (2^9 - 1) = 102 s: nine probes fit, or eight where the RTT makes the first timeout longer.
     assert!(last_delivery > 0 && (8..=9).contains(&flow.timeouts), "{flow:?}");
+}
+
+/// Closes its window with the first ACK and leaves the rest to the host's silence timer.
+struct Shut(Control);
+
+impl Controller for Shut {
+    fn on_ack(&mut self, _ack: &Ack<'_>) {
+        self.0.cwnd_bytes = 0;
+    }
+    fn on_loss(&mut self, _loss: &Loss) {}
+    fn on_rto(&mut self, _timeout: &Timeout) {}
+    fn control(&self) -> Control {
+        self.0
+    }
+}
+
+/// A second of silence, a probe, its ACK after 20 ms: one every 1.02 s.
+#[test]
+fn a_shut_window_is_probed() {
+    for blocking in [false, true] {
+        let mut flow =
+            tcp(made(|_| Shut(Control { timeout_ns: 1_000_000_000, ..Control::window(1500) })));
+        flow.stack = Stack::Datagram(DatagramOptions { blocking, ..DatagramOptions::default() });
+        let outcome = run_checked(plan(vec![delay(10.0), delay(10.0)], vec![flow], 10.0, 0.0));
+        assert_eq!((outcome.flows[0].timeouts, outcome.flows[0].sent_packets), (9, 10));
+    }
 }
 
 fn reordered(extra_ms: u64, probability: f64) -> FlowOutcome {

@@ -1,6 +1,5 @@
 """``paceline reproduce``: tables and figures of the papers, ours beside theirs."""
 
-import dataclasses
 import importlib.util
 import tempfile
 import time
@@ -12,13 +11,15 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from paceline import __version__
 from paceline._native import InputError
 from paceline.cli.output import console, print_json, print_table
-from paceline.cli.run import PATIENCE_S
+from paceline.cli.run import PATIENCE_S, World
 from paceline.reproduce import PAPERS, select
 from paceline.reproduce.entry import Entry, Job, Runs
 from paceline.reproduce.output import Done, cells, count_held, document, headings, write
 from paceline.reproduce.pages import publish
+from paceline.reproduce.planning import LIVE_AT_ONCE, TRACES_VARIABLE, Request, plan
 from paceline.reproduce.running import run_jobs
 from paceline.summary import ABSENT
 
@@ -31,6 +32,19 @@ def reproduce(
         ),
     ] = None,
     list_only: Annotated[bool, typer.Option("--list", help="List what there is, by paper; run nothing.")] = False,
+    on: Annotated[World, typer.Option("--on", help="The world that carries the packets; few entries have another than sim.")] = (
+        World.SIM
+    ),
+    sweeps: Annotated[
+        bool, typer.Option("--sweeps", help="With --on live: also the entries whose runs take more than some minutes.")
+    ] = False,
+    realtime: Annotated[
+        bool,
+        typer.Option(
+            "--realtime", help="With --on live: real-time priority for emulator and endpoints, exact on a busy machine."
+        ),
+    ] = False,
+    live_at_once: Annotated[int, typer.Option(metavar="N", min=1, help="With --on live: runs at a time.")] = LIVE_AT_ONCE,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller runs, and of large tables a few cells: seconds.")] = False,
     out: Annotated[
         Path | None,
@@ -53,7 +67,8 @@ def reproduce(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder of recorded link traces (*.down) for the entries about cellular links [default: a generated trace].",
+            help="Folder of recorded link traces (*.down) for the entries about cellular links [default: a generated trace; "
+            f"where only a recording will do, the folder in {TRACES_VARIABLE}].",
             show_default=False,
             exists=True,
             file_okay=False,
@@ -66,21 +81,33 @@ def reproduce(
     if list_only:
         _list(chosen, as_json=as_json)
         return
+    if on is World.VM:
+        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim, live")
+    if realtime and on is not World.LIVE:
+        raise InputError("--realtime: is for runs in real time; allowed with --on live")
     if pages is not None:
         _check_pages(quick=quick)
     for directory in (out, pages, records):
         if directory is not None:
             _make(directory)
-    scales = [dataclasses.replace(entry.quick if quick else entry.full, traces=traces) for entry in chosen]
+    request = Request(quick=quick, on=on.value, sweeps=sweeps, live_at_once=live_at_once, traces=traces)
+    planned = plan(chosen, request)
+    for reason, names in planned.left_out.items():
+        console(stderr=True).print(f"left out: {', '.join(names)}: {reason}", soft_wrap=True)
     with ExitStack() as stack:
         if records is None:
             # An interrupted run may still be writing.
             temporary = tempfile.TemporaryDirectory(prefix="paceline-", ignore_cleanup_errors=True)
             records = Path(stack.enter_context(temporary))
-        runs = _run([job for entry, scale in zip(chosen, scales, strict=True) for job in entry.jobs(scale)], records)
-        done = [Done(entry, scale, runs, entry.rows(scale, runs)) for entry, scale in zip(chosen, scales, strict=True)]
+        at_once = None if on is World.SIM else live_at_once
+        runs = _run([job for entry, scale in planned.entries for job in entry.jobs(scale)], records, at_once, realtime)
+        done = [Done(entry, scale, runs, entry.rows(scale, runs)) for entry, scale in planned.entries]
         if out is not None:
-            options = [*(["--quick"] if quick else []), *(["--traces DIR"] if traces is not None else [])]
+            options = [
+                *(["--on", on.value] if on is not World.SIM else []),
+                *(["--quick"] if quick else []),
+                *(["--traces DIR"] if traces is not None else []),
+            ]
             _write(done, out, command=" ".join(["paceline reproduce", *options]))
         if pages is not None:
             _publish(done, pages)
@@ -112,7 +139,7 @@ def _list(chosen: Sequence[Entry], *, as_json: bool) -> None:
             plain.print()
 
 
-def _run(jobs: Sequence[Job], records: Path) -> Runs:
+def _run(jobs: Sequence[Job], records: Path, at_once: int | None, realtime: bool) -> Runs:
     """Runs them, with a bar on a terminal's stderr once it takes longer than :data:`PATIENCE_S`."""
     terminal = console(stderr=True)
     began = time.monotonic()
@@ -127,7 +154,7 @@ def _run(jobs: Sequence[Job], records: Path) -> Runs:
             bar.start()
 
     try:
-        return run_jobs(jobs, records, show)
+        return run_jobs(jobs, records, show, at_once=at_once, realtime=realtime)
     finally:
         bar.stop()
 

@@ -141,9 +141,10 @@ def _scatter(runs: Sequence[Run]) -> _Drawing | None:
         else:
             style |= {"markersize": 3.2, "markerfacecolor": "none", "markeredgewidth": 0.7}
         axes.plot(point.delay_ms[key], factor * point.throughput_bps, **style)
-    _delay_axis(axes, [point.delay_ms[key] for point in points])
-    _throughput_axis(axes, [factor * point.throughput_bps for point in points])
-    _label_points(axes, [(p, p.delay_ms[key], factor * p.throughput_bps) for p in points if p.mean])
+    delay_axis(axes, [point.delay_ms[key] for point in points])
+    throughput_axis(axes, [factor * point.throughput_bps for point in points])
+    named = [(p.name, palette.mark(p.controller).light, p.delay_ms[key], factor * p.throughput_bps) for p in points if p.mean]
+    label_points(axes, named)
     axes.set_xlabel(f"{title} (ms)")
     axes.set_ylabel(f"Throughput ({unit})")
     drawing.rows = [["name", "controller", "mean", "throughput_bps", *(f"{name}_p95_ms" for name, _ in kinds)]]
@@ -154,7 +155,8 @@ def _scatter(runs: Sequence[Run]) -> _Drawing | None:
     return drawing
 
 
-def _delay_axis(axes: "Axes", delays: Sequence[float]) -> None:
+def delay_axis(axes: "Axes", delays: Sequence[float]) -> None:
+    """The axis of ``delays``, growing to the left; logarithmic where they span much."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = min(delays), max(delays)
@@ -169,15 +171,18 @@ def _delay_axis(axes: "Axes", delays: Sequence[float]) -> None:
     axes.invert_xaxis()
 
 
-def _throughput_axis(axes: "Axes", values: Sequence[float]) -> None:
+def throughput_axis(axes: "Axes", values: Sequence[float]) -> None:
     """A span of at least a fifth of the value, so that noise does not look like a gap; from zero when that is near."""
     low, high = min(values), max(values)
     pad = max(0.12 * (high - low), 0.5 * (0.2 * high - (high - low))) or 1.0
     axes.set_ylim(0 if low - pad < 0.3 * high else low - pad, high + pad)
 
 
-def _label_points(axes: "Axes", points: Sequence[tuple[summary.Point, float, float]]) -> None:
-    """Names beside their markers, each on the first side where it meets no other name or marker."""
+def label_points(axes: "Axes", points: Sequence[tuple[str, str, float, float]]) -> None:
+    """Names beside their markers, each on the first side where it meets no other name or marker.
+
+    ``points`` are name, colour and place; the axes' limits are set before.
+    """
     sides: tuple[tuple[int, int, str, str], ...] = (
         (6, 0, "left", "center"),
         (-6, 0, "right", "center"),
@@ -190,11 +195,10 @@ def _label_points(axes: "Axes", points: Sequence[tuple[summary.Point, float, flo
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer() if hasattr(figure.canvas, "get_renderer") else None
     scale = figure.dpi / 72
-    taken = [_around(axes.transData.transform((x, y)), 4 * scale) for _, x, y in points]
+    taken = [_around(axes.transData.transform((x, y)), 4 * scale) for _, _, x, y in points]
     frame = axes.get_window_extent(renderer)
-    for point, x, y in points:
-        name = point.name if len(point.name) <= 30 else point.name[:29] + "…"
-        colour = palette.mark(point.controller).light
+    for full_name, colour, x, y in points:
+        name = full_name if len(full_name) <= 30 else full_name[:29] + "…"
         best = None
         for right, up, horizontal, vertical in sides:
             text = axes.annotate(

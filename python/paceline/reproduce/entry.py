@@ -1,7 +1,7 @@
 """What an entry is: the runs behind one table or figure of a paper, and how its numbers are read off them.
 
 In: a :class:`Scale`. Out: :class:`Job` s, and from their runs :class:`Row` s, ours beside the paper's. An entry is data and pure
-functions; ``running`` carries it out, ``output`` writes it down.
+functions; ``planning`` says at which scale, ``running`` carries it out, ``output`` writes it down.
 """
 
 import statistics
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
+from paceline.controller import Controller
 from paceline.quantity import duration_s
 from paceline.record import Run
 
@@ -57,6 +58,11 @@ class Row:
     def ratio(self) -> float | None:
         """Ours over the paper's; ``None`` where one of them is missing, the paper's is 0, or a ratio says nothing."""
         return self.ours / self.paper if self.comparable and self.ours is not None and self.paper else None
+
+    @property
+    def held(self) -> bool | None:
+        """Whether ours is what it should be; ``None`` where nothing says what that is."""
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """The row as ``paceline reproduce --json`` prints it."""
@@ -120,6 +126,57 @@ class GoalRow(Row):
 
 
 @dataclass(frozen=True)
+class Band:
+    """Where a number of ours should lie: in one of these ranges, ends included."""
+
+    ranges: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def near(cls, *values: float, part: float = 0.0, by: float = 0.0) -> "Band":
+        """No further from one of ``values`` than ``part`` of it and ``by`` together."""
+        return cls(tuple((value - part * abs(value) - by, value + part * abs(value) + by) for value in values))
+
+    def __str__(self) -> str:
+        return " or ".join(f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}" for low, high in self.ranges)
+
+    def held_by(self, value: float) -> bool:
+        """Whether ``value`` lies there."""
+        return any(low <= value <= high for low, high in self.ranges)
+
+
+@dataclass(frozen=True)
+class BandRow(Row):
+    """One number of the paper and ours, with where ours should lie. A band of ``None``: shown, not judged."""
+
+    band: Band | None = None
+
+    @classmethod
+    def inside(
+        cls, quantity: str, unit: str, paper: float | None, band: Band | None, values: Sequence[float | None]
+    ) -> "BandRow":
+        """The row of ``values``, one per run; those not measured are left out."""
+        return cls(quantity, unit, paper, tuple(value for value in values if value is not None), band=band)
+
+    @property
+    def ours(self) -> float | None:
+        """The mean over the runs, which is what such papers print."""
+        return statistics.fmean(self.values) if self.values else None
+
+    @property
+    def held(self) -> bool | None:
+        """Whether the mean lies in the band; ``None`` without one of them."""
+        return None if self.band is None or self.ours is None else self.band.held_by(self.ours)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as ``paceline reproduce --json`` prints it."""
+        return {
+            **super().to_dict(),
+            "bound": None if self.band is None else [list(ends) for ends in self.band.ranges],
+            "held": self.held,
+        }
+
+
+@dataclass(frozen=True)
 class Scale:
     """How large the runs are."""
 
@@ -130,8 +187,11 @@ class Scale:
     seeds: tuple[int, ...]
     #: Only those cells of a table that tell most.
     few: bool = False
-    #: Folder of recorded link traces; without it entries about such links take a generated trace.
+    #: Folder of recorded link traces. Without it entries about such links take a generated trace, or cannot be run
+    #: (:attr:`Entry.traces`).
     traces: Path | None = None
+    #: The world that carries the packets.
+    on: str = "sim"
 
     @property
     def common_s(self) -> float:
@@ -144,6 +204,8 @@ class Scale:
         rate = f"{whose} rates" if self.rate == 1 else f"{self.rate:g} of {whose} rates"
         duration = "" if self.duration_s is None else f" {self.duration_s:g} s,"
         seeds = f"seed {self.seeds[0]}" if len(self.seeds) == 1 else f"seeds {', '.join(map(str, self.seeds))}"
+        if self.on != "sim":
+            return f"{rate} in world `{self.on}`,{duration} {len(self.seeds)} run{'s' if len(self.seeds) > 1 else ''}"
         return f"{rate},{duration} {seeds}"
 
 
@@ -157,11 +219,19 @@ class Job:
     scenario: str
     seed: int
     duration_s: float
+    #: The world that carries the packets.
+    on: str = "sim"
+    #: Controllers written in Python that the scenario names by their class.
+    classes: tuple[type[Controller], ...] = ()
 
     @classmethod
-    def of(cls, label: str, scenario: Mapping[str, Any], seed: int) -> "Job":
-        """The run of ``scenario`` (the tables of a scenario file) with ``seed``."""
-        return cls(f"{label}-seed-{seed}", tomli_w.dumps(scenario), seed, duration_s("duration", scenario["duration"]))
+    def of(
+        cls, label: str, scenario: Mapping[str, Any], seed: int, *, on: str = "sim", classes: Sequence[type[Controller]] = ()
+    ) -> "Job":
+        """The run of ``scenario`` (the tables of a scenario file) with ``seed``; in a world without seeds, its repetition."""
+        world = "" if on == "sim" else f"-{on}"
+        length_s = duration_s("duration", scenario["duration"])
+        return cls(f"{label}{world}-seed-{seed}", tomli_w.dumps(scenario), seed, length_s, on, tuple(classes))
 
 
 #: The run of every job.
@@ -187,6 +257,12 @@ class Entry:
     draw: Callable[[Scale, Runs], "Figure"] | None = None
     #: What came out at full size, and what was tried where it did not: one to four sentences for the page.
     verdict: str = ""
+    #: Recorded traces that it cannot do without, by the names of their files.
+    traces: tuple[str, ...] = ()
+    #: Its runs in world `live`, in real time; ``None``: it has none.
+    live: Scale | None = None
+    #: Whether they are so many that they have to be asked for.
+    live_is_long: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,18 @@ In: entries with their rows. Out: text and files that depend on the rows alone, 
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from paceline import __version__
-from paceline.reproduce.entry import Entry, GoalRow, Row, Runs, Scale
+from paceline.reproduce.entry import BandRow, Entry, GoalRow, Row, Runs, Scale
 from paceline.summary import ABSENT
 
-#: Columns of a table for people, beside a paper and beside goals.
+#: Columns of a table for people, beside a paper, beside a paper within bounds, and beside goals.
 _PAPER_HEADINGS = ("quantity", "unit", "paper", "ours", "least to most", "ratio")
+_BAND_HEADINGS = ("quantity", "unit", "paper", "bound", "ours", "least to most", "ratio", "held")
 _GOAL_HEADINGS = ("quantity", "unit", "goal", "ours", "least to most", "held")
 
 
@@ -36,7 +37,12 @@ class Done:
             "title": self.entry.title,
             "source": self.entry.source,
             "readings": list(self.entry.readings),
-            "scale": {"rate": self.scale.rate, "duration_s": self.scale.duration_s, "seeds": list(self.scale.seeds)},
+            "scale": {
+                "on": self.scale.on,
+                "rate": self.scale.rate,
+                "duration_s": self.scale.duration_s,
+                "seeds": list(self.scale.seeds),
+            },
             "rows": [row.to_dict() for row in self.rows],
         }
 
@@ -48,24 +54,36 @@ def document(done: Sequence[Done]) -> dict[str, Any]:
 
 def headings(rows: Sequence[Row]) -> tuple[str, ...]:
     """Columns of a table of ``rows`` for people."""
-    return _GOAL_HEADINGS if any(isinstance(row, GoalRow) for row in rows) else _PAPER_HEADINGS
+    if any(isinstance(row, GoalRow) for row in rows):
+        return _GOAL_HEADINGS
+    return _BAND_HEADINGS if any(isinstance(row, BandRow) for row in rows) else _PAPER_HEADINGS
+
+
+def table(names: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; all but the first two columns are numbers."""
+    ruler = ["---", "---", *["---:"] * (len(names) - 2)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (names, ruler, *lines))
 
 
 def cells(row: Row) -> tuple[str, ...]:
     """The row as text, in the order of :func:`headings`."""
-    spread = ABSENT if row.low is None or row.high is None else f"{_number(row.low)} to {_number(row.high)}"
+    spread = ABSENT if row.low is None or row.high is None else f"{number(row.low)} to {number(row.high)}"
+    held = ABSENT if row.held is None else "yes" if row.held else "no"
     if isinstance(row, GoalRow):
         goal = ABSENT if row.goal is None else str(row.goal)
-        held = ABSENT if row.held is None else "yes" if row.held else "no"
-        return row.quantity, row.unit, goal, _number(row.ours), spread, held
+        return row.quantity, row.unit, goal, number(row.ours), spread, held
     ratio = ABSENT if row.ratio is None else f"{row.ratio:.3g}"
-    return row.quantity, row.unit, _number(row.paper), _number(row.ours), spread, ratio
+    if isinstance(row, BandRow):
+        bound = ABSENT if row.band is None else str(row.band)
+        return row.quantity, row.unit, number(row.paper), bound, number(row.ours), spread, ratio, held
+    return row.quantity, row.unit, number(row.paper), number(row.ours), spread, ratio
 
 
 def count_held(rows: Sequence[Row]) -> str | None:
-    """How many goals are held, in words; ``None`` where none is judged."""
-    judged = [row.held for row in rows if isinstance(row, GoalRow) and row.held is not None]
-    return f"{sum(judged)} of {len(judged)} goals held" if judged else None
+    """How many goals or bounds are held, in words; ``None`` where none is judged."""
+    judged = [row.held for row in rows if row.held is not None]
+    what = "goals" if any(isinstance(row, GoalRow) for row in rows) else "bounds"
+    return f"{sum(judged)} of {len(judged)} {what} held" if judged else None
 
 
 def write(done: Sequence[Done], directory: Path, *, figures: bool, command: str) -> list[Path]:
@@ -89,6 +107,11 @@ def write(done: Sequence[Done], directory: Path, *, figures: bool, command: str)
     return [directory / name for name in files]
 
 
+def number(value: float | None) -> str:
+    """A number in a table."""
+    return ABSENT if value is None else f"{value:.4g}"
+
+
 def _csv(done: Sequence[Done]) -> str:
     lines = [{"entry": each.entry.id, **row.to_dict()} for each in done for row in each.rows]
     # Rows beside a paper and rows beside a goal may share the table.
@@ -109,9 +132,7 @@ def _page(each: Done, figure: str | None, command: str) -> str:
         lines += [f"![{entry.title}]({figure})", ""]
     if (held := count_held(each.rows)) is not None:
         lines += [f"{held}.", ""]
-    lines += [f"| {' | '.join(headings(each.rows))} |", "| --- | --- | ---: | ---: | ---: | ---: |"]
-    lines += [f"| {' | '.join(cells(row))} |" for row in each.rows]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, table(headings(each.rows), map(cells, each.rows))])
 
 
 def _svg(each: Done) -> str:
@@ -122,7 +143,3 @@ def _svg(each: Done) -> str:
     with figures.style():
         each.entry.draw(each.scale, each.runs).savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return file.getvalue()
-
-
-def _number(value: float | None) -> str:
-    return ABSENT if value is None else f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""Runs the jobs of entries, one per core at a time, each job once.
+"""Runs the jobs of entries, some at a time, each job once.
 
 In: jobs. Out: their runs. The order of the answers, and what is in them, do not depend on which run ends first.
 """
@@ -22,9 +22,17 @@ class _StoppedError(Exception):
     """Ends a run from within, once another has failed or the command is interrupted."""
 
 
-def run_jobs(jobs: Iterable[Job], records: Path, progress: Callable[[float, int], object]) -> dict[Job, Run]:
-    """Runs every job; its record goes to ``records`` under its label.
+def run_jobs(
+    jobs: Iterable[Job],
+    records: Path,
+    progress: Callable[[float, int], object],
+    *,
+    at_once: int | None = None,
+    realtime: bool = False,
+) -> dict[Job, Run]:
+    """Runs every job, ``at_once`` at a time or one per core; its record goes to ``records`` under its label.
 
+    With ``realtime`` those in real time come before all programs without real-time priority.
     ``progress`` is called a few times a second with the simulated time of all runs together, s, and how many are done.
 
     Raises:
@@ -42,10 +50,21 @@ def run_jobs(jobs: Iterable[Job], records: Path, progress: Callable[[float, int]
             reached[index] = simulated_s
 
         out = records / job.label
-        execute(Source(job.scenario, None, {}), None, seed=job.seed, out=out, overrides=(), command=sys.argv, progress=tell)
+        source = Source(job.scenario, None, {each.__name__: each for each in job.classes})
+        execute(
+            source,
+            None,
+            seed=job.seed,
+            out=out,
+            overrides=(),
+            command=sys.argv,
+            progress=tell,
+            on=job.on,
+            realtime=realtime and job.on == "live",
+        )
         return Run(out)
 
-    pool = ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="paceline")
+    pool = ThreadPoolExecutor(max_workers=at_once or os.cpu_count(), thread_name_prefix="paceline")
     try:
         futures = [pool.submit(one, index, job) for index, job in enumerate(planned)]
         pending = set(futures)
