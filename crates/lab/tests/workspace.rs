@@ -8,15 +8,23 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Each crate and those of ours it may depend on. A new crate states its place here.
-const GRAPH: [(&str, &[&str]); 6] = [
+const GRAPH: [(&str, &[&str]); 7] = [
     ("paceline-cc", &[]),
     ("paceline-net", &[]),
     ("paceline-sim", &["paceline-cc", "paceline-net"]),
     ("paceline-lab", &["paceline-cc", "paceline-net", "paceline-sim"]),
     ("paceline-emulator", &["paceline-net"]),
+    ("paceline-kernel", &["paceline-cc"]),
     (
         "paceline-python",
-        &["paceline-cc", "paceline-net", "paceline-sim", "paceline-emulator", "paceline-lab"],
+        &[
+            "paceline-cc",
+            "paceline-net",
+            "paceline-sim",
+            "paceline-emulator",
+            "paceline-kernel",
+            "paceline-lab",
+        ],
     ),
 ];
 
