@@ -144,3 +144,40 @@ fn what_cannot_be_loaded_is_refused() {
     }
     assert!(matches!(paceline_kernel::unload("cubic"), Err(Error::Input(_))));
 }
+
+/// What each program costs the verifier, by kernel: `tests/verifier.txt`, blessed with PACELINE_BLESS=1. A fifth more is too much, for
+/// the cost grows in jumps; a kernel that is not on file may use a quarter of the verifier's limit.
+#[test]
+fn the_verifier_needs_no_more_than_on_file() {
+    if skipped() {
+        return;
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/verifier.txt");
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let release: Vec<&str> = release.split('.').take(2).collect();
+    let release = release.join(".");
+    let on_file = std::fs::read_to_string(path).unwrap_or_default();
+    let mut measured = String::new();
+    for algorithm in paceline_kernel::algorithms() {
+        let mut programs = load(algorithm, &format!("plcost_{algorithm}")).0.programs.clone();
+        programs.sort_by(|a, b| a.name.cmp(&b.name));
+        for program in programs {
+            let key = format!("{release} {algorithm} {} ", program.name);
+            let known =
+                on_file.lines().find_map(|line| line.strip_prefix(&key)?.parse::<u32>().ok());
+            println!("{key}{} (on file: {known:?})", program.verified_instructions);
+            measured += &format!("{key}{}\n", program.verified_instructions);
+            let most = known.map_or(250_000, |known| known + known / 5 + 10);
+            let blessed = std::env::var_os("PACELINE_BLESS").is_some();
+            assert!(
+                blessed || program.verified_instructions <= most,
+                "{key}: {program:?}, at most {most}"
+            );
+        }
+    }
+    if std::env::var_os("PACELINE_BLESS").is_some() {
+        let others = on_file.lines().filter(|line| !line.starts_with(&format!("{release} ")));
+        let others: String = others.map(|line| format!("{line}\n")).collect();
+        std::fs::write(path, others + &measured).unwrap();
+    }
+}

@@ -6,7 +6,7 @@ import typer
 
 from paceline import __version__
 from paceline._native import build_info
-from paceline.cli import controllers, doctor, link, records, reproduce, run, trace
+from paceline.cli import controllers, doctor, kernel, link, records, reproduce, run, trace
 
 app = typer.Typer(
     name="paceline",
@@ -41,6 +41,7 @@ app.command("report")(records.report)
 app.command("controllers")(controllers.controllers)
 app.command("reproduce")(reproduce.reproduce)
 app.command("link", context_settings={"allow_interspersed_args": False})(link.link)
+app.add_typer(kernel.app, name="kernel")
 app.add_typer(trace.app, name="trace")
 app.add_typer(records.export_app, name="export")
 app.command("schema")(run.schema)
