@@ -246,9 +246,11 @@ static inline void host_fill_sample(struct tcp_sock *tp, const struct cc_host *h
 	const struct cc_gap *gap = host_gap_at(host, sample->prior_delivered);
 	cc_u32 since = tp->delivered - sample->prior_delivered;
 	cc_u32 lost_since = tp->lost - gap->lost;
+	/* Where it ends. Of a segment of many packets the sample has the end, even if only its first packets are acknowledged. */
+	cc_u32 end = tp->sacked_out || (cc_s32)(tp->snd_una - sample->last_end_seq) > 0 ? sample->last_end_seq : tp->snd_una;
 	/* Packets sent until now, and after this one. */
 	cc_u32 sent = tp->delivered + tp->packets_out - tp->sacked_out;
-	cc_u32 after = (tp->snd_nxt - sample->last_end_seq + host->payload_bytes - 1) / cc_max(host->payload_bytes, 1);
+	cc_u32 after = (tp->snd_nxt - end + host->payload_bytes - 1) / cc_max(host->payload_bytes, 1);
 	cc_s32 tx_in_flight = (cc_s32)(sent - after - sample->prior_delivered - gap->missing);
 
 	if (sample->is_retrans || tx_in_flight < 1)
