@@ -229,7 +229,8 @@ mod tests {
     fn a_state_as_bytes_tells_what_it_told_as_words() {
         let spec = registry::find("reno").unwrap();
         let path = PathInfo { now_ns: 0, packet_bytes: 1500, initial_window_packets: 10, seed: 1 };
-        let params = spec.params(None).unwrap();
+        let mut params = spec.params(None).unwrap();
+        params.set("initial_ssthresh", 100.0).unwrap();
         let portable = Portable::find("reno").unwrap();
         let native = Native::new(portable.vtable, &params, &path);
         let mut told = vec![0.0; spec.fields.len()];
