@@ -3,7 +3,7 @@
 # Does only what is missing, so a second call takes well under a second.
 #
 #   scripts/setup.sh run     what `paceline` needs
-#   scripts/setup.sh test    that, and what some tests need (chromium, clang, valgrind)
+#   scripts/setup.sh test    that, and what some tests need (chromium, valgrind)
 #   scripts/setup.sh rust    what the crates alone need: no virtual environment
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -32,6 +32,13 @@ find_python() {
 missing_packages() {
     command -v cc >/dev/null || echo build-essential
     command -v make >/dev/null || echo make
+    # For libbpf and the libelf it needs, which are built from source.
+    command -v autoreconf >/dev/null || echo autoconf automake
+    command -v autopoint >/dev/null || echo autopoint
+    command -v flex >/dev/null || echo flex
+    command -v bison >/dev/null || echo bison
+    command -v gawk >/dev/null || echo gawk
+    command -v pkg-config >/dev/null || echo pkg-config
     local python
     python="$(find_python)"
     if [ -z "$python" ]; then
@@ -41,12 +48,12 @@ missing_packages() {
     fi
 }
 
-# Wanted by some tests only: without them those tests are skipped, and say so.
+# Wanted by `paceline kernel` (clang, at build) and by some tests: without them those are refused or skipped, and say so.
 missing_optional_packages() {
+    command -v clang >/dev/null || echo clang
     [ "$purpose" = test ] || return 0
     command -v chromium >/dev/null || command -v chromium-browser >/dev/null ||
         command -v google-chrome >/dev/null || echo chromium
-    command -v clang >/dev/null || echo clang
     command -v valgrind >/dev/null || echo valgrind
 }
 
@@ -68,7 +75,7 @@ system_packages() {
     fi
     if [ "${#optional[@]}" -gt 0 ]; then
         install_packages "${optional[@]}" ||
-            say "not found, some tests will be skipped: ${optional[*]} (sudo apt-get install ${optional[*]})"
+            say "not found, 'paceline kernel' or some tests will be missing: ${optional[*]} (sudo apt-get install ${optional[*]})"
     fi
 }
 

@@ -40,18 +40,22 @@ static inline const struct mpc_block *mpc_last_block(const struct mpc *mpc, cc_u
 	return &mpc->blocks[(mpc->ended_blocks - 1 - back) & (MPC_BLOCKS - 1)];
 }
 
-/* The first block that is `window_ns` older than the last, or the oldest. */
+/* How far back the first block is that is `window_ns` older than the last, or the oldest. */
+CC_APART cc_u64 mpc_blocks_within(const struct mpc *mpc, cc_u64 window_ns)
+{
+	cc_u64 sent_ns, back;
+
+	CC_PRESENT(mpc);
+	sent_ns = mpc_last_block(mpc, 0)->sent_ns;
+	for (back = 1; back < MPC_BLOCKS && back < mpc->ended_blocks; back++)
+		if (mpc_last_block(mpc, back)->sent_ns + window_ns <= sent_ns)
+			return back;
+	return back - 1;
+}
+
 static inline const struct mpc_block *mpc_block_before(const struct mpc *mpc, cc_u64 window_ns)
 {
-	const struct mpc_block *last = mpc_last_block(mpc, 0), *first = last;
-	cc_u64 back;
-
-	for (back = 1; back < MPC_BLOCKS && back < mpc->ended_blocks; back++) {
-		first = mpc_last_block(mpc, back);
-		if (first->sent_ns + window_ns <= last->sent_ns)
-			break;
-	}
-	return first;
+	return mpc_last_block(mpc, mpc_blocks_within(mpc, window_ns));
 }
 
 /*
@@ -78,10 +82,11 @@ static inline int mpc_is_lossy(const struct mpc *mpc, const struct mpc_block *la
 }
 
 /* rho when the packet was sent that is acknowledged now. */
-static inline cc_u64 mpc_rho_at(const struct mpc *mpc, cc_u64 sent_ns)
+CC_APART cc_u64 mpc_rho_at(const struct mpc *mpc, cc_u64 sent_ns)
 {
 	cc_u64 back;
 
+	CC_PRESENT(mpc);
 	for (back = 0; back < MPC_BLOCKS && back < mpc->ended_blocks; back++)
 		if (mpc_last_block(mpc, back)->ended_ns <= sent_ns)
 			return mpc_last_block(mpc, back)->rho;
@@ -575,10 +580,16 @@ static inline void mpc_on_path_change(struct mpc *mpc, const struct cc_path *pat
 	mpc_keep(mpc);
 }
 
+/* The parameter's cap, or the host's if that is less. */
+static inline void mpc_set_cap(struct mpc *mpc, const struct mpc_params *params, cc_u64 host_bytes_per_s)
+{
+	mpc->params.cap = cc_min(params->cap ? cc_min(params->cap, MPC_MAX_RATE) : MPC_MAX_RATE, host_bytes_per_s);
+}
+
 static inline void mpc_init(struct mpc *mpc, const struct cc_path *path, const struct mpc_params *params)
 {
 	mpc->params = *params;
-	mpc->params.cap = params->cap ? cc_min(params->cap, MPC_MAX_RATE) : MPC_MAX_RATE;
+	mpc_set_cap(mpc, params, MPC_MAX_RATE);
 	mpc_on_path_change(mpc, path);
 	mpc->initial_window_packets = mpc_clamp(path->initial_window_packets, 1, 1 << 16);
 	mpc->seed = path->seed;

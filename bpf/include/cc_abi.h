@@ -16,7 +16,8 @@
  *   NAME_observe(const struct NAME *, cc_u64 *out)        CC_NONE where there is no value yet
  *
  * all static inline, or CC_SELDOM. The state is zeroed before NAME_init. Rules of the BPF target: 64-bit integers only, no
- * floats, no 128-bit products, no signed division, bounded loops, at most five arguments, 512 bytes of stack.
+ * floats, no 128-bit products, no signed division, bounded loops, at most five arguments, 512 bytes of stack. A function with a
+ * loop is marked CC_APART (cc_math.h), or the verifier may not come to an end.
  */
 #ifndef PACELINE_CC_ABI_H
 #define PACELINE_CC_ABI_H

@@ -7,6 +7,22 @@
 
 #include "cc_abi.h"
 
+/*
+ * CC_APART marks a function of numbers, or of structs and numbers, that the BPF verifier checks once, by itself, and not along every
+ * path of every caller: what has a loop. There it must return a number and look at its pointers first, with CC_PRESENT.
+ */
+#ifdef __bpf__
+#define CC_APART __attribute__((noinline))
+#define CC_PRESENT(pointer) \
+	do {                \
+		if (!(pointer)) \
+			return 0; \
+	} while (0)
+#else
+#define CC_APART static inline
+#define CC_PRESENT(pointer)
+#endif
+
 static inline cc_u64 cc_min(cc_u64 a, cc_u64 b)
 {
 	return a < b ? a : b;
@@ -53,7 +69,7 @@ static inline cc_u64 cc_time(cc_u64 bytes, cc_u64 rate)
 #define CC_LOG_BITS 16
 
 /* log2 of `value`, to the last bit; 0 for 0. */
-static inline cc_u64 cc_log2(cc_u64 value)
+CC_APART cc_u64 cc_log2(cc_u64 value)
 {
 	cc_u64 exponent = 63, fraction = 0;
 	int step;
@@ -80,7 +96,7 @@ static inline cc_u64 cc_log2(cc_u64 value)
 }
 
 /* 2 to the power of `log`, to 2^-15 of it and the whole number below; at most 2^63. */
-static inline cc_u64 cc_exp2(cc_u64 log)
+CC_APART cc_u64 cc_exp2(cc_u64 log)
 {
 	cc_u64 exponent = log >> CC_LOG_BITS;
 	cc_u64 f = log & (((cc_u64)1 << CC_LOG_BITS) - 1);

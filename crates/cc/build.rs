@@ -15,6 +15,7 @@ fn main() {
     }
     println!("cargo::rerun-if-changed=build.rs");
 
+    let (mut symbols, mut table) = (String::new(), String::new());
     let mut build = cc::Build::new();
     build.include(&bpf).std("c11").warnings(true).extra_warnings(true).warnings_into_errors(true);
     for header in headers(&bpf.join("algorithms")) {
@@ -26,7 +27,15 @@ fn main() {
         );
         fs::write(&shim, source).expect("OUT_DIR is writable");
         build.file(&shim);
+        table += &format!("    (\"{name}\", unsafe {{ &paceline_cc_{name} }}),\n");
+        symbols += &format!("    static paceline_cc_{name}: Vtable;\n");
     }
+    let table = format!(
+        "unsafe extern \"C\" {{\n{symbols}}}\n\n\
+         // SAFETY: compiled from `CC_NATIVE`, whose struct `Vtable` mirrors; constant.\n\
+         static ALL: &[(&str, &Vtable)] = &[\n{table}];\n"
+    );
+    fs::write(out.join("algorithms.rs"), table).expect("OUT_DIR is writable");
     build.compile("paceline_cc_algorithms");
 }
 

@@ -26,6 +26,13 @@ __all__ = [
     "controllers",
     "drive_controller",
     "export_qlog",
+    "kernel_algorithms",
+    "kernel_cap",
+    "kernel_flows",
+    "kernel_list",
+    "kernel_load",
+    "kernel_missing",
+    "kernel_unload",
     "run",
     "run_link",
     "scenario_schema",
@@ -149,6 +156,36 @@ def trace_serve(host: str, port: int, told: Callable[[str], object]) -> None:
 
 def export_qlog(record_dir: str, flow: str, out: str, draft: str) -> None:
     """Writes one flow of a record as qlog; ``draft`` is "current" or "02"."""
+
+def kernel_algorithms() -> list[str]:
+    """The names of the algorithms that can be loaded into the kernel."""
+
+def kernel_cap(destination: str, port: int | None, bytes_per_s: int | None, name: str | None) -> None:
+    """Caps flows to a destination; None removes the cap. Of the controller called ``name``, or of all.
+
+    Raises:
+        InputError: no address, or nothing is loaded.
+    """
+
+def kernel_flows() -> str:
+    """The live flows of every loaded controller, as a JSON list."""
+
+def kernel_list() -> str:
+    """What is loaded, as a JSON list: `name`, `algorithm`, `registered`, `flows`, `caps`, `programs`."""
+
+def kernel_load(controller: str, name: str | None) -> str:
+    """Loads a controller, written as `--controller` takes it, under a name for TCP_CONGESTION; JSON, as of `kernel_list`.
+
+    Raises:
+        InputError: no such controller or parameter, or a name that is taken.
+        RunError: this machine cannot, or the kernel refuses.
+    """
+
+def kernel_missing() -> str | None:
+    """Why this build, machine or user cannot load controllers; None if it can."""
+
+def kernel_unload(name: str) -> int:
+    """Unloads a controller; how many flows go on with it."""
 
 def run_link(
     options: Sequence[tuple[str, str]],

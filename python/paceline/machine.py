@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline._native import build_info
+from paceline._native import build_info, kernel_missing
 
 #: What needs devices and namespaces.
 LINKS = "emulated links (paceline link, world `live`)"
@@ -132,10 +132,11 @@ def _kernel_tcp() -> Finding:
 
 
 def _btf() -> Finding:
-    used_for = "controllers in this machine's TCP (not in this version)"
+    used_for = "controllers in this machine's TCP (paceline kernel)"
     path = Path("/sys/kernel/btf/vmlinux")
     if not path.is_file():
         return Finding("kernel BTF", False, used_for, "the kernel has no BTF", "boot a kernel with CONFIG_DEBUG_INFO_BTF=y")
     if os.geteuid() != 0:
-        return Finding("kernel BTF", False, used_for, f"{path}, but loading needs root", "sudo paceline doctor")
-    return Finding("kernel BTF", True, used_for, str(path), None)
+        return Finding("kernel BTF", False, used_for, f"{path}, but loading needs root", "sudo paceline kernel …")
+    missing = kernel_missing()
+    return Finding("kernel BTF", missing is None, used_for, missing or str(path), None)

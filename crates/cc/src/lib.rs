@@ -25,4 +25,5 @@ mod window_law;
 
 pub use controller::{Control, Controller, Field, Needs};
 pub use event::{Ack, AckSample, IntHop, Loss, PathInfo, Resume, Sent, Timeout, Undo};
+pub use native::Portable;
 pub use registry::{Family, Kind, Param, ParamError, Params, Profile, Spec};

@@ -8,10 +8,11 @@ use std::mem::offset_of;
 
 use crate::controller::{Control, Controller};
 use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
-use crate::registry::{Kind, Params};
+use crate::registry::{self, Kind, Params, Spec};
 
 /// Callbacks of a C algorithm: `struct cc_native` of `bpf/include/cc_native.h`.
 #[repr(C)]
+#[derive(Debug)]
 pub(crate) struct Vtable {
     state_bytes: u64,
     params: u64,
@@ -59,7 +60,7 @@ pub(crate) struct Native {
 impl Native {
     /// Makes the algorithm of `vtable` for `path`.
     pub(crate) fn new(vtable: &'static Vtable, params: &Params, path: &PathInfo) -> Self {
-        let values: Vec<u64> = params.iter().map(|(row, v)| to_integer(row.kind, v)).collect();
+        let values = to_integers(params);
         // Both are mistakes in an algorithm's own files; the registry's test builds every algorithm.
         assert_eq!(values.len() as u64, vtable.params, "parameter table and C struct differ");
         assert!(vtable.fields <= MAX_FIELDS as u64, "more fields than MAX_FIELDS");
@@ -69,6 +70,11 @@ impl Native {
         unsafe { (vtable.init)(state.as_mut_ptr(), path, values.as_ptr()) };
         Self { vtable, state }
     }
+}
+
+/// Parameters as C sees them, in the order of the table.
+fn to_integers(params: &Params) -> Vec<u64> {
+    params.iter().map(|(row, v)| to_integer(row.kind, v)).collect()
 }
 
 /// A parameter as C sees it. Values are within the table's range, which holds no negative number for a C algorithm.
@@ -81,6 +87,63 @@ fn to_integer(kind: Kind, value: f64) -> u64 {
     };
     // The cast saturates.
     libm::round(scaled) as u64
+}
+
+/// An algorithm in integer C as the kernel's loader needs it: what its state is, as bytes that another machine code wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct Portable {
+    spec: &'static Spec,
+    vtable: &'static Vtable,
+}
+
+/// Every algorithm of `bpf/algorithms`, as the build script lists them.
+mod generated {
+    use super::Vtable;
+
+    include!(concat!(env!("OUT_DIR"), "/algorithms.rs"));
+
+    pub(super) fn find(name: &str) -> Option<&'static Vtable> {
+        ALL.iter().find(|(known, _)| *known == name).map(|(_, vtable)| *vtable)
+    }
+}
+
+impl Portable {
+    /// The algorithm of this name, if it is one in integer C.
+    pub fn find(name: &str) -> Option<Self> {
+        Some(Self { spec: registry::find(name)?, vtable: generated::find(name)? })
+    }
+
+    /// Its entry in the registry.
+    pub fn spec(&self) -> &'static Spec {
+        self.spec
+    }
+
+    /// Size of its state.
+    pub fn state_bytes(&self) -> usize {
+        self.vtable.state_bytes as usize
+    }
+
+    /// `params` as the C struct of its parameters holds them.
+    pub fn to_integers(&self, params: &Params) -> Vec<u64> {
+        to_integers(params)
+    }
+
+    /// What `observe` says of a state, one value per field of the table, NaN where there is none yet. `None` if `state` has
+    /// another size.
+    pub fn observe(&self, state: &[u8]) -> Option<Vec<f64>> {
+        if state.len() != self.state_bytes() {
+            return None;
+        }
+        let words = state.chunks(8).map(|chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_ne_bytes(word)
+        });
+        let native = Native { vtable: self.vtable, state: words.collect() };
+        let mut values = vec![f64::NAN; self.spec.fields.len()];
+        native.observe(&mut values);
+        Some(values)
+    }
 }
 
 impl Controller for Native {
@@ -156,3 +219,24 @@ layout!(Timeout, 24, now_ns: 0, in_flight_bytes: 8, consecutive: 16, reserved: 2
 layout!(Undo, 16, now_ns: 0, started_ns: 8);
 layout!(Resume, 16, now_ns: 0, idle_ns: 8);
 layout!(Control, 40, cwnd_bytes: 0, pacing_bytes_per_s: 8, send_quantum_bytes: 16, next_timer_ns: 24, timeout_ns: 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_as_bytes_tells_what_it_told_as_words() {
+        let spec = registry::find("reno").unwrap();
+        let path = PathInfo { now_ns: 0, packet_bytes: 1500, initial_window_packets: 10, seed: 1 };
+        let mut params = spec.params(None).unwrap();
+        params.set("initial_ssthresh", 100.0).unwrap();
+        let portable = Portable::find("reno").unwrap();
+        let native = Native::new(portable.vtable, &params, &path);
+        let mut told = vec![0.0; spec.fields.len()];
+        native.observe(&mut told);
+        let bytes: Vec<u8> = native.state.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        assert_eq!(portable.observe(&bytes[..portable.state_bytes()]), Some(told));
+        assert_eq!(portable.observe(&bytes[1..]), None);
+        assert!(Portable::find("cubic").is_none());
+    }
+}

@@ -8,13 +8,14 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Each crate and those of ours it may depend on. A new crate states its place here.
-const GRAPH: [(&str, &[&str]); 7] = [
+const GRAPH: [(&str, &[&str]); 8] = [
     ("paceline-cc", &[]),
     ("paceline-net", &[]),
     ("paceline-sim", &["paceline-cc", "paceline-net"]),
     ("paceline-emulator", &["paceline-net"]),
     ("paceline-live", &["paceline-cc", "paceline-net", "paceline-sim", "paceline-emulator"]),
     ("paceline-lab", &["paceline-cc", "paceline-net", "paceline-sim", "paceline-live"]),
+    ("paceline-kernel", &["paceline-cc"]),
     (
         "paceline-python",
         &[
@@ -23,6 +24,7 @@ const GRAPH: [(&str, &[&str]); 7] = [
             "paceline-sim",
             "paceline-emulator",
             "paceline-live",
+            "paceline-kernel",
             "paceline-lab",
         ],
     ),

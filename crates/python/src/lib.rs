@@ -10,6 +10,7 @@ mod controllers;
 mod drive;
 mod errors;
 mod events;
+mod kernel;
 mod link;
 mod py_controller;
 mod recorder;
@@ -33,6 +34,11 @@ mod _native {
     use crate::errors::{InputError, PacelineError, RunError};
     #[pymodule_export]
     use crate::events::{PyAck, PyLoss, PyPathInfo, PyResume, PySent, PyTimeout, PyUndo};
+    #[pymodule_export]
+    use crate::kernel::{
+        kernel_algorithms, kernel_cap, kernel_flows, kernel_list, kernel_load, kernel_missing,
+        kernel_unload,
+    };
     #[pymodule_export]
     use crate::link::run_link;
     #[pymodule_export]

@@ -152,6 +152,15 @@ impl ControllerChoice {
     }
 }
 
+/// The controller that `text` means, written as `--controller` takes it: `name[:profile][,key=value]…`.
+///
+/// # Errors
+/// An unknown name, profile or parameter, or a value outside its range.
+pub fn controller_choice(text: &str) -> Result<ControllerChoice, ScenarioError> {
+    let source = Source { file: "".into(), base_dir: Default::default(), guests: [].into() };
+    ControllerChoice::read(&source, &option(text, "controller"), "controller")
+}
+
 /// The option `--controller TEXT` as the value of a `controller` key at `path`.
 pub(crate) fn option(text: &str, path: &str) -> Node {
     let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -53,7 +53,7 @@ use paceline_sim::{FlowPlan, NamedLink, Plan};
 use rand_core::RngCore;
 use rand_pcg::Pcg64;
 
-pub use controller::ControllerChoice;
+pub use controller::{ControllerChoice, controller_choice};
 pub use emulated::{EmulatedDirection, emulated_link};
 pub use error::ScenarioError;
 pub use flow::{Flow, Path};

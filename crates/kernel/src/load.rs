@@ -1,0 +1,143 @@
+//! Into the kernel.
+
+use std::fs;
+use std::sync::Mutex;
+
+use libbpf_rs::{MapCore, ObjectBuilder, OpenObject, PrintLevel};
+use paceline_cc::{Params, Portable};
+
+use crate::kernel::Layout;
+use crate::loaded::{self, Loaded};
+use crate::{Error, Result, check, objects};
+
+/// Bytes of a congestion control's name, its final zero included (TCP_CA_NAME_MAX).
+pub(crate) const NAME_BYTES: usize = 16;
+/// Of our names: they cannot clash with the kernel's own.
+pub(crate) const PREFIX: &str = "pl_";
+
+/// What to load.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Which algorithm.
+    pub algorithm: Portable,
+    /// Its parameters.
+    pub params: Params,
+    /// The name for `TCP_CONGESTION`; `pl_` and the algorithm's if none.
+    pub name: Option<String>,
+}
+
+impl Request {
+    fn name(&self) -> Result<String> {
+        let name =
+            self.name.clone().unwrap_or_else(|| format!("{PREFIX}{}", self.algorithm.spec().name));
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.';
+        if name.is_empty() || name.len() >= NAME_BYTES || !name.chars().all(plain) {
+            return Err(Error::Input(format!(
+                "\"{name}\" cannot be a congestion control's name: 1 to {} letters, digits, `_`, `-` and `.`",
+                NAME_BYTES - 1
+            )));
+        }
+        Ok(name)
+    }
+}
+
+/// Loads a controller: from then on sockets can choose it by name. No default is changed.
+///
+/// # Errors
+/// A name that is taken or cannot be one, a machine that cannot, a program that the verifier refuses.
+pub fn load(request: &Request) -> Result<Loaded> {
+    let algorithm = request.algorithm.spec().name;
+    let name = request.name()?;
+    let bytes = objects::find(algorithm)?;
+    check()?;
+    if available().split_whitespace().any(|known| known == name) {
+        return Err(Error::Input(format!(
+            "this kernel has a congestion control \"{name}\" already"
+        )));
+    }
+    let layout = Layout::read()?;
+    let log = Log::begin();
+    let refused =
+        |reason| Error::Kernel { what: format!("load {algorithm}"), reason, log: log.tail() };
+    let mut object = ObjectBuilder::default();
+    let mut object =
+        object.name(algorithm).and_then(|builder| builder.open_memory(bytes)).map_err(refused)?;
+    write_settings(&mut object, request, &name, &layout)?;
+    let mut object = object.load().map_err(refused)?;
+    let ops_name = format!("{PREFIX}{algorithm}");
+    let mut maps = object.maps_mut();
+    let mut ops = maps.find(|map| map.name() == ops_name.as_str()).ok_or_else(|| {
+        Error::Unavailable(format!("the object of {algorithm} has no {ops_name}"))
+    })?;
+    // The one step that leaves something behind: the kernel then holds programs and maps until they are unloaded.
+    let mut registration = ops.attach_struct_ops().map_err(refused)?;
+    registration.disconnect();
+    drop(maps);
+    let found =
+        loaded::loaded()?.into_iter().find(|loaded| loaded.name == name && loaded.registered);
+    found.ok_or_else(|| Error::Unavailable(format!("\"{name}\" was loaded, and is gone already")))
+}
+
+fn write_settings(
+    object: &mut OpenObject,
+    request: &Request,
+    name: &str,
+    layout: &Layout,
+) -> Result<()> {
+    let ops_name = format!("{PREFIX}{}", request.algorithm.spec().name);
+    let mut settings = layout.sample_argument.to_ne_bytes().to_vec();
+    settings.extend(
+        request.algorithm.to_integers(&request.params).iter().flat_map(|word| word.to_ne_bytes()),
+    );
+    let (mut has_settings, mut has_name) = (false, false);
+    for mut map in object.maps_mut() {
+        let map_name = map.name().to_string_lossy().into_owned();
+        let Some(value) = map.initial_value_mut() else { continue };
+        if map_name.ends_with(".rodata") && value.len() == settings.len() {
+            value.copy_from_slice(&settings);
+            has_settings = true;
+        } else if map_name == ops_name && value.len() >= NAME_BYTES {
+            // The name is the last member of the struct in bpf/include/kernel.h.
+            let start = value.len() - NAME_BYTES;
+            value[start..].fill(0);
+            value[start..start + name.len()].copy_from_slice(name.as_bytes());
+            has_name = true;
+        }
+    }
+    if has_settings && has_name {
+        return Ok(());
+    }
+    Err(Error::Unavailable(format!("the object of {ops_name} does not match its parameter table")))
+}
+
+/// The names that TCP knows.
+fn available() -> String {
+    fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default()
+}
+
+static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// What libbpf says while this lives, which it tells to the process as a whole.
+pub(crate) struct Log(Option<(PrintLevel, libbpf_rs::PrintCallback)>);
+
+impl Log {
+    pub(crate) fn begin() -> Self {
+        LINES.lock().expect("no holder panics").clear();
+        Self(libbpf_rs::set_print(Some((PrintLevel::Warn, |_, line| {
+            LINES.lock().expect("no holder panics").push(line.trim_end().to_owned());
+        }))))
+    }
+
+    /// The last lines.
+    pub(crate) fn tail(&self) -> String {
+        let lines = LINES.lock().expect("no holder panics").join("\n");
+        let lines: Vec<&str> = lines.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        libbpf_rs::set_print(self.0.take());
+    }
+}
