@@ -117,7 +117,7 @@ static inline int mpc_is_overloaded(const struct mpc *mpc, cc_u64 queue_ns)
  * (9) Drains the queue for a moment, and sends later what was not sent. Only if it has not been empty of itself, and is not being
  * emptied anyway.
  */
-static inline void mpc_begin_drain(struct mpc *mpc, cc_u64 now_ns)
+CC_SELDOM void mpc_begin_drain(struct mpc *mpc, cc_u64 now_ns)
 {
 	cc_u64 drain_ns, refill_ns;
 
@@ -142,7 +142,7 @@ static inline int mpc_sent_in_drain(const struct mpc *mpc, cc_u64 sent_ns)
 }
 
 /* The packets of the last drain are back: was it deep enough, and what is l_P? */
-static inline void mpc_judge_drain(struct mpc *mpc)
+CC_SELDOM void mpc_judge_drain(struct mpc *mpc)
 {
 	cc_u64 least_ns = CC_NONE;
 	cc_u32 i;
@@ -284,7 +284,7 @@ static inline cc_u64 mpc_chance(const struct mpc *mpc)
 	return (z ^ (z >> 31)) >> (64 - MPC_BITS);
 }
 
-static inline void mpc_begin_start(struct mpc *mpc, cc_u64 now_ns, cc_u64 rho)
+CC_SELDOM void mpc_begin_start(struct mpc *mpc, cc_u64 now_ns, cc_u64 rho)
 {
 	mpc->state = MPC_START;
 	mpc->ended_blocks = 0;
@@ -308,7 +308,7 @@ static inline void mpc_begin_start(struct mpc *mpc, cc_u64 now_ns, cc_u64 rho)
 }
 
 /* A queue of `queue_ns` ends start-up: for good, or for growth at a gentler pace. */
-static inline void mpc_end_start(struct mpc *mpc, cc_u64 now_ns, cc_u64 queue_ns, cc_u32 state)
+CC_SELDOM void mpc_end_start(struct mpc *mpc, cc_u64 now_ns, cc_u64 queue_ns, cc_u32 state)
 {
 	cc_u64 wait = 3 * mpc_chance(mpc) / 10 + (state == MPC_GROWTH ? MPC_ONE : 0);
 
@@ -493,7 +493,7 @@ static inline void mpc_average(struct mpc *mpc, cc_u64 elapsed_ns, cc_u64 memory
 }
 
 /* A block has ended. */
-static inline void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
+CC_SELDOM void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 {
 	const struct mpc_block *last = mpc->ended_blocks ? mpc_last_block(mpc, 0) : &mpc->block;
 	struct mpc_block block = mpc->block;

@@ -15,7 +15,7 @@
  *   NAME_control(const struct NAME *, struct cc_control *)
  *   NAME_observe(const struct NAME *, cc_u64 *out)        CC_NONE where there is no value yet
  *
- * all static inline. The state is zeroed before NAME_init. Rules of the BPF target: 64-bit integers only, no
+ * all static inline, or CC_SELDOM. The state is zeroed before NAME_init. Rules of the BPF target: 64-bit integers only, no
  * floats, no 128-bit products, no signed division, bounded loops, at most five arguments, 512 bytes of stack.
  */
 #ifndef PACELINE_CC_ABI_H
@@ -24,6 +24,13 @@
 typedef unsigned long long cc_u64;
 typedef long long cc_s64;
 typedef unsigned int cc_u32;
+
+/* What a few events in a thousand call: apart, so that the others do not pay for the registers it takes. The verifier wants it inline. */
+#ifdef __bpf__
+#define CC_SELDOM static inline
+#else
+#define CC_SELDOM static __attribute__((noinline, unused))
+#endif
 
 #define CC_NONE (~(cc_u64)0)
 #define CC_UNPACED (~(cc_u64)0)

@@ -20,7 +20,7 @@ struct cc_native {
 	void (*on_resume)(void *state, const struct cc_resume *resume);
 	void (*on_path_change)(void *state, const struct cc_path *path);
 	void (*on_timer)(void *state, cc_u64 now_ns);
-	void (*control)(const void *state, struct cc_control *control);
+	struct cc_control (*control)(const void *state);
 	void (*observe)(const void *state, cc_u64 *out);
 };
 
@@ -45,9 +45,12 @@ struct cc_native {
 	{                                                                                       \
 		name##_on_timer(state, now_ns);                                                 \
 	}                                                                                       \
-	static void name##_native_control(const void *state, struct cc_control *control)        \
+	static struct cc_control name##_native_control(const void *state)                       \
 	{                                                                                       \
-		name##_control(state, control);                                                 \
+		struct cc_control control;                                                      \
+                                                                                                \
+		name##_control(state, &control);                                                \
+		return control;                                                                 \
 	}                                                                                       \
 	static void name##_native_observe(const void *state, cc_u64 *out)                       \
 	{                                                                                       \

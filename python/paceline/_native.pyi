@@ -31,6 +31,8 @@ __all__ = [
     "scenario_schema",
     "trace_convert",
     "trace_info",
+    "trace_record",
+    "trace_serve",
     "trace_synth",
 ]
 
@@ -118,6 +120,33 @@ def trace_convert(src: str, dst: str, from_format: str | None, to_format: str | 
     Returns JSON ``{"from_mbps": float, "to_mbps": float}``: the mean rate before and after.
     """
 
+def trace_record(
+    host: str,
+    port: int,
+    uplink: bool,
+    out: str,
+    times_s: tuple[float, float, float, float],
+    packet_bytes: int,
+) -> str | None:
+    """Measures the link to a server (``trace_serve``) into a file; to be called from the main thread.
+
+    Args:
+        host: name or address of the server.
+        port: its TCP and UDP port.
+        uplink: the way to the server, or else the way from it.
+        out: file of the trace.
+        times_s: length of the trace, time before it, least and longest wait of packets.
+        packet_bytes: size of the packets, bytes of IP.
+
+    Returns None after Ctrl-C, else JSON: the mean rate, packets, losses and waits.
+    """
+
+def trace_serve(host: str, port: int, told: Callable[[str], object]) -> None:
+    """Lets clients measure the link to this machine until Ctrl-C; to be called from the main thread.
+
+    ``told`` is called with a line of text when something happens.
+    """
+
 def export_qlog(record_dir: str, flow: str, out: str, draft: str) -> None:
     """Writes one flow of a record as qlog; ``draft`` is "current" or "02"."""
 
@@ -125,6 +154,8 @@ def run_link(
     options: Sequence[tuple[str, str]],
     seed: int,
     realtime: bool,
+    outside: bool,
+    access_delays_s: Sequence[float],
     logs: tuple[str | PathLike[str] | None, str | PathLike[str] | None],
     command: Sequence[str | bytes],
 ) -> str:
@@ -134,6 +165,8 @@ def run_link(
         options: flags of `paceline link` without their dashes, and values.
         seed: of every random draw.
         realtime: the threads that carry packets run before all programs without real-time priority.
+        outside: the command reaches what this machine reaches, by address translation.
+        access_delays_s: of every host on which the command runs, the delay between it and the link, one way; one at least.
         logs: where to write the logs of the uplink and of the downlink.
         command: the program and its arguments.
 
@@ -143,6 +176,21 @@ def run_link(
     ``dropped_managed``, ``dropped_random``, ``dropped_exhausted``, ``unwritable_packets`` and ``late_us`` (``mean``, ``p99``,
     ``max``: how long after their time packets were released, null before the first).
     """
+
+def contest_send(host: str, port: int, controller: str | type, duration_s: float, seed: int) -> str:
+    """Sends datagrams under ``controller`` to a receiver for ``duration_s``; compatible on the wire with the contest's programs.
+
+    Returns JSON ``{"duration_s", "sent_packets", "acked_packets", "missing_packets", "timeouts", "rtt_ms"}``, the last one with
+    ``min``, ``mean``, ``p50``, ``p95`` and ``max``, null without an ACK.
+
+    Raises:
+        InputError: an unknown controller or host, or a controller that needs what the endpoint lacks.
+        RunError: no socket, or a Python controller raised.
+        KeyboardInterrupt: Ctrl-C.
+    """
+
+def contest_receive(port: int, duration_s: float | None, ready: Callable[[int], object]) -> None:
+    """Acknowledges what comes to a UDP port (0: a free one) until Ctrl-C, or for ``duration_s``. ``ready`` is told the port."""
 
 def drive_controller(
     controller: str | type,

@@ -12,6 +12,9 @@ from pathlib import Path
 
 from paceline._native import build_info
 
+#: What needs devices and namespaces.
+LINKS = "emulated links (paceline link, world `live`)"
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -32,6 +35,8 @@ def examine() -> list[Finding]:
         _program("chromium", ("chromium", "chromium-browser", "google-chrome"), "the tests of the HTML report", "chromium"),
         _tun(),
         _namespaces(),
+        _raw_sockets(),
+        _kernel_tcp(),
         _btf(),
         _program("clang", ("clang",), "building controllers for the kernel", "clang"),
         _program("qemu", (f"qemu-system-{platform.machine()}",), "runs in world `vm` (not in this version)", "qemu-system"),
@@ -72,7 +77,7 @@ def _install(package: str) -> str:
 
 def _tun() -> Finding:
     path = Path("/dev/net/tun")
-    used_for = "emulated links (paceline link)"
+    used_for = LINKS
     try:
         present = stat.S_ISCHR(path.stat().st_mode)
     except OSError:
@@ -83,13 +88,47 @@ def _tun() -> Finding:
     return Finding("tun", True, used_for, str(path), None)
 
 
+#: Capabilities by their numbers (linux/capability.h).
+CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN = 12, 13, 21
+
+
 def _namespaces() -> Finding:
-    used_for = "emulated links (paceline link)"
+    used_for = LINKS
+    return _capable("network namespaces", used_for, {"CAP_NET_ADMIN": CAP_NET_ADMIN, "CAP_SYS_ADMIN": CAP_SYS_ADMIN})
+
+
+def _raw_sockets() -> Finding:
+    used_for = "emulated links to the outside (paceline link --outside)"
+    return _capable("raw sockets", used_for, {"CAP_NET_RAW": CAP_NET_RAW})
+
+
+def _capable(name: str, used_for: str, needed: dict[str, int]) -> Finding:
     if sys.platform != "linux":
-        return Finding("network namespaces", False, used_for, "Linux only", None)
+        return Finding(name, False, used_for, "Linux only", None)
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        effective = next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")), 0)
+    except OSError as error:
+        return Finding(name, False, used_for, f"/proc/self/status: {error.strerror}", None)
+    missing = [capability for capability, number in needed.items() if not effective >> number & 1]
+    if not missing:
+        return Finding(name, True, used_for, f"allowed ({', '.join(needed)})", None)
     if os.geteuid() == 0:
-        return Finding("network namespaces", True, used_for, "running as root", None)
-    return Finding("network namespaces", False, used_for, "not running as root", "sudo paceline link …")
+        fix = f"give the container {' and '.join(missing)} (docker: --cap-add)"
+        return Finding(name, False, used_for, f"root without {', '.join(missing)}", fix)
+    return Finding(name, False, used_for, "not running as root", "sudo paceline link …")
+
+
+def _kernel_tcp() -> Finding:
+    used_for = "flows of stack `tcp` in world `live`"
+    path = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+    try:
+        names = path.read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return Finding("kernel TCP", False, used_for, "Linux only", None)
+    missing = [name for name in ("reno", "cubic", "bbr") if name not in names]
+    fix = f"modprobe {' '.join(f'tcp_{name}' for name in missing)}" if missing else None
+    return Finding("kernel TCP", not missing, used_for, f"has {', '.join(names)}", fix)
 
 
 def _btf() -> Finding:

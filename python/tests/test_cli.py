@@ -10,7 +10,7 @@ import paceline as pl
 from handmade import Command, flow, result
 
 Write = Callable[..., Path]
-COMMANDS = ("run", "compare", "report", "controllers", "arena", "reproduce", "link", "trace", "export", "schema", "doctor")
+COMMANDS = ("run", "compare", "report", "controllers", "arena", "reproduce", "link", "trace", "contest", "export", "schema", "doctor")
 
 
 def test_version_names_the_build(paceline: Command) -> None:
@@ -42,6 +42,7 @@ def test_every_command_explains_itself(paceline: Command, command: str) -> None:
         (("run",), "Missing argument 'SCENARIO'."),
         (("run", "nowhere.toml"), "error: nowhere.toml: No such file or directory"),
         (("run", "a.toml", "--on", "vm"), f"error: world `vm` is not available in version {pl.__version__}; available: sim"),
+        (("run", "a.toml", "--realtime"), "error: --realtime: is for runs in real time; allowed with --on live"),
         (("run", "a.toml", "--on", "moon"), "'moon' is not one of 'sim', 'live', 'vm'"),
         (("run", "a.toml", "--seed", "-1"), "Invalid value for '--seed': "),
         (("run", "a.toml", "--set", "rate"), "error: --set rate: expected KEY=VALUE, with a dotted key: link.rate=10 Mbit/s"),

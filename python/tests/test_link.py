@@ -49,6 +49,10 @@ while (got := s.recvfrom(2000))[0] != b"end":
 """
 
 
+#: The command itself, to be run inside.
+LINK = (sys.executable, "-c", "from paceline.cli import main; main()", "link")
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -62,6 +66,9 @@ while (got := s.recvfrom(2000))[0] != b"end":
         (("--uplink-log", "no/such/up.log"), "error: --uplink-log no/such/up.log: No such file or directory"),
         (("--downlink-log", "."), "error: --downlink-log .: Is a directory"),
         (("--uplink-log", "x", "--downlink-log", "x"), "error: --downlink-log x: is the log of the uplink as well"),
+        (("--hosts", "65"), "Invalid value for '--hosts'"),
+        (("--host-delay", "5"), "error: --host-delay"),
+        (("--host-delay", "0 s", "--host-delay", "5 ms"), "error: --host-delay 5 ms: there is no host 2; add --hosts 2"),
         (("--seed", "-1"), "Invalid value for '--seed'"),
     ],
 )
@@ -90,8 +97,61 @@ def test_the_summary_is_one_json_object_on_stderr(paceline: Command) -> None:
     first, last = done.stderr.splitlines()
     assert first == "err"
     answer = json.loads(last)
-    assert (answer["status"], answer["log_failure"]) == (3, None)
-    assert answer["uplink"]["entered_packets"] == answer["downlink"]["entered_packets"] == 0
+    assert (answer["status"], answer["statuses"], answer["log_failure"]) == (3, [3], None)
+    # The kernel inside may have said which multicast groups it is in.
+    assert answer["uplink"]["entered_packets"] <= 4
+    assert answer["downlink"]["entered_packets"] == 0
+
+
+@real
+def test_hosts_share_the_link(paceline: Command) -> None:
+    script = "ip -4 -o address show dev paceline; exit $((PACELINE_HOST - 1))"
+    delays = ("--host-delay", "0 s", "--host-delay", "20 ms")
+    done = paceline("link", "--hosts", "3", *delays, "--json", "--", "sh", "-c", script)
+    assert done.returncode == 1
+    assert json.loads(done.stderr.splitlines()[-1])["statuses"] == [0, 1, 2]
+    nested = paceline("link", "--hosts", "2", "--", *LINK, "--", "true")
+    assert (nested.returncode, nested.stderr.splitlines()[0]) == (1, "error: links do not nest in one of several hosts")
+
+
+@real
+def test_a_live_link_becomes_a_trace(paceline: Command, tmp_path: Path) -> None:
+    serve = [sys.executable, "-c", "from paceline.cli import main; main()", "trace", "serve", "--port", "0"]
+    record = ("record", "--uplink", "up.trace", "--downlink", "down.trace", "--duration", "1 s", "--warm-up", "1 s")
+    waits = ("--least-wait", "100 ms", "--most-wait", "300 ms", "--json")
+    script = "from paceline.cli import main; main()"
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = server.stdout.readline().rsplit(":", 1)[1].split(",")[0]
+        shell = f'exec "$0" -c "$1" trace {" ".join(map(repr, (*record, *waits)))} $PACELINE_BASE:{port}'
+        link = ("--uplink", "3 Mbit/s", "--downlink", "6 Mbit/s", "--delay", "5ms", "--buffer", "unlimited", "--overhead", "4B")
+        done = paceline("link", *link, "--", "sh", "-c", shell, sys.executable, script)
+        server.send_signal(signal.SIGINT)
+        told, _ = server.communicate(timeout=60)
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(done.stdout)
+    # A host that is busy may stop either end for a while; more than the link has there is not.
+    for direction, rate in (("uplink", 3), ("downlink", 6)):
+        assert rate * 0.5 < measured[direction]["mean_mbps"] < rate * 1.1
+        assert (tmp_path / f"{direction.removesuffix('link')}.trace").exists()
+    assert [line.split(": ")[1] for line in told.splitlines()] == ["uplink measured for 1 s", "downlink measured for 1 s"]
+    assert server.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("127.0.0.1:1",), "error: nothing to measure: name a file with --uplink, --downlink or both"),
+        (("127.0.0.1:0", "--uplink", "x"), "error: 127.0.0.1:0: '0' is no port; allowed: 1 to 65535"),
+        (("127.0.0.1:1", "--uplink", "x", "--downlink", "x"), "error: --downlink x: is the trace of the uplink as well"),
+        (("127.0.0.1:1", "--uplink", "x", "--duration", "2 h"), "error: a duration out of range; allowed: 1 ms to 3600 s"),
+        (("127.0.0.1:1", "--uplink", "x"), "error: cannot reach 127.0.0.1:1: Connection refused"),
+    ],
+)
+def test_what_cannot_be_measured_says_why(paceline: Command, arguments: tuple[str, ...], error: str) -> None:
+    done = paceline("trace", "record", *arguments)
+    assert done.returncode in (1, 2)
+    assert error in done.stderr
 
 
 @real

@@ -24,7 +24,7 @@ pub(crate) struct Vtable {
     on_resume: unsafe extern "C" fn(*mut u64, *const Resume),
     on_path_change: unsafe extern "C" fn(*mut u64, *const PathInfo),
     on_timer: unsafe extern "C" fn(*mut u64, u64),
-    control: unsafe extern "C" fn(*const u64, *mut Control),
+    control: unsafe extern "C" fn(*const u64) -> Control,
     observe: unsafe extern "C" fn(*const u64, *mut u64),
 }
 
@@ -120,10 +120,9 @@ impl Controller for Native {
     }
 
     fn control(&self) -> Control {
-        let mut control = Control::window(0);
-        // SAFETY: `state` was made for this vtable and is only read; `control` is a valid struct to overwrite.
-        unsafe { (self.vtable.control)(self.state.as_ptr(), &mut control) };
-        control
+        // SAFETY: `state` was made for this vtable and is only read. Returned by value, C writes it where the host reads it: a copy
+        // in one piece of what was just written piece by piece would have to wait for it.
+        unsafe { (self.vtable.control)(self.state.as_ptr()) }
     }
 
     fn observe(&self, out: &mut [f64]) {

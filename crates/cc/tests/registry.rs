@@ -16,7 +16,7 @@ fn names_are_unique() {
     assert_eq!(names.len(), registry::all().len());
     for name in [
         "window", "reno", "cubic", "bbr1", "bbr3", "ledbat++", "latte", "mpc-2019", "dctcp",
-        "prague",
+        "prague", "horizon",
     ] {
         assert_eq!(registry::find(name).map(|s| s.name), Some(name));
     }

@@ -50,9 +50,9 @@ impl Block {
         Ipv4Addr::from(self.base + 1)
     }
 
-    /// Address of the inside end.
-    pub fn inside(self) -> Ipv4Addr {
-        Ipv4Addr::from(self.base + 2)
+    /// Address of the inside end, of the host number `index` there.
+    pub fn inside(self, index: usize) -> Ipv4Addr {
+        Ipv4Addr::from(self.base + 2 + index as u32)
     }
 
     /// Length of the prefix that holds all addresses of the block.
@@ -65,12 +65,13 @@ impl Block {
         Ipv6Addr::from(V6_PREFIX | u128::from(u32::from(v4)))
     }
 
-    /// Length of the IPv6 prefix.
-    pub fn v6_prefix(self) -> u8 {
-        96 + self.bits
+    /// Length of the IPv6 prefix that goes with one of IPv4.
+    pub fn v6_prefix(v4: u8) -> u8 {
+        96 + v4
     }
 
-    fn contains(self, address: Ipv4Addr) -> bool {
+    /// Whether `address` is one of the block.
+    pub fn contains(self, address: Ipv4Addr) -> bool {
         (u32::from(address) ^ self.base) >> (32 - self.bits) == 0
     }
 
@@ -113,6 +114,7 @@ pub fn claim() -> Result<Claim, Error> {
         }
     }
     Err(Error::Unavailable(match any {
+        _ if parent.bits == 32 => "links do not nest in one of several hosts".into(),
         true => "every block of addresses for links is taken: 64 links can stand beside each other, 7 inside another".into(),
         false => "links nest four deep at most".into(),
     }))
@@ -127,15 +129,15 @@ mod tests {
         let outermost: Vec<Block> = ALL.blocks().collect();
         assert_eq!(outermost.len(), 64);
         assert_eq!(outermost[0].outside().to_string(), "198.18.0.1");
-        assert_eq!(outermost[63].inside().to_string(), "198.19.248.2");
+        assert_eq!(outermost[63].inside(0).to_string(), "198.19.248.2");
         let mut level = vec![outermost[5]];
         let mut seen = vec![];
         let mut depth = 0;
         while let Some(host) = level.pop() {
             assert!(!seen.contains(&host.outside()));
-            seen.extend([host.outside(), host.inside()]);
+            seen.extend([host.outside(), host.inside(0)]);
             let inner: Vec<Block> = host.blocks().collect();
-            assert!(inner.iter().all(|b| host.contains(b.outside()) && host.contains(b.inside())));
+            assert!(inner.iter().all(|b| host.contains(b.outside()) && host.contains(b.inside(0))));
             depth = depth.max((host.bits - OUTERMOST_BITS) / LEVEL_BITS + 1);
             level.extend(inner);
         }

@@ -17,6 +17,7 @@ use paceline_net::{LinkSpec, PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 use crate::Error;
 use crate::arena::{Arena, Place};
 use crate::counts::Counts;
+use crate::hosts::Access;
 use crate::log::{Log, LogFile};
 use crate::observer::Observer;
 use crate::packet::{FRAME_HEADER_BYTES, MAX_FRAME_BYTES, Outgoing, Segments, tag};
@@ -71,7 +72,11 @@ impl Run {
 pub struct Forwarder<S, D> {
     source: S,
     sink: D,
+    /// Between the hosts at the source and the link.
+    before: Access<(Place, Segments)>,
     passage: Passage<Piece>,
+    /// Between the link and the hosts at the sink.
+    after: Access<Piece>,
     overhead_bytes: u32,
     delay_before: Picos,
     arena: Arena,
@@ -90,7 +95,9 @@ impl<S: Device, D: Device> Forwarder<S, D> {
         Self {
             source,
             sink,
+            before: Access::new(&[]),
             passage: Passage::new(direction.spec, seed, stream, log),
+            after: Access::new(&[]),
             overhead_bytes: direction.overhead_bytes,
             delay_before: direction.delay_before_ps,
             arena: Arena::default(),
@@ -101,6 +108,13 @@ impl<S: Device, D: Device> Forwarder<S, D> {
     /// The same, where `observer` is shown what happens.
     pub fn observed_by(self, observer: Option<Box<dyn Observer>>) -> Self {
         Self { passage: self.passage.observed_by(observer), ..self }
+    }
+
+    /// The same with a delay between the link and each host, at the source or at the sink.
+    pub fn with_access(mut self, at_source: &[Picos], at_sink: &[Picos]) -> Self {
+        self.before = Access::new(at_source);
+        self.after = Access::new(at_sink);
+        self
     }
 
     /// Reads what has come, until there is no more or something is due. Whether there may be more.
@@ -131,6 +145,25 @@ impl<S: Device, D: Device> Forwarder<S, D> {
         }
         let segments = Segments::of(&self.arena.room(len)[..len]);
         let frame = self.arena.keep(len, u32::from(segments.count));
+        if self.before.is_direct() {
+            self.enter_link(now, frame, segments);
+        } else {
+            let packet = Arrived { item: (frame, segments), time: now, marked: false };
+            self.before.push(self.source.source(), packet);
+            self.take_over(now);
+        }
+    }
+
+    /// Lets what has reached the link by `now` enter it.
+    fn take_over(&mut self, now: Picos) {
+        while let Some(packet) = self.before.pop(now) {
+            let (frame, segments) = packet.item;
+            self.enter_link(packet.time, frame, segments);
+        }
+    }
+
+    /// The packets that a frame stands for reach the link.
+    fn enter_link(&mut self, now: Picos, frame: Place, segments: Segments) {
         let packet = &self.arena.bytes(frame)[FRAME_HEADER_BYTES..];
         let mut tag = tag(packet, 0);
         let flow = self.passage.observer().map_or(0, |observer| observer.flow_of(packet));
@@ -152,7 +185,8 @@ impl<S: Device, D: Device> Forwarder<S, D> {
         let until = clock();
         let mut now = until;
         let mut run: Option<Run> = None;
-        while let Some(packet) = self.passage.leave(until) {
+        self.take_over(until);
+        while let Some(packet) = self.leave(until) {
             let piece = packet.item;
             match &mut run {
                 Some(run) if run.goes_on_with(&packet) => run.count += 1,
@@ -175,6 +209,19 @@ impl<S: Device, D: Device> Forwarder<S, D> {
             self.write(&done);
         }
         self.discard_dropped(until);
+    }
+
+    /// A packet that has reached its host by `until`.
+    fn leave(&mut self, until: Picos) -> Option<Arrived<Piece>> {
+        if self.after.is_direct() {
+            return self.passage.leave(until);
+        }
+        while let Some(packet) = self.passage.leave(until) {
+            let frame = self.arena.bytes(packet.item.frame);
+            let host = self.sink.host_of(frame).unwrap_or_default();
+            self.after.push(host, packet);
+        }
+        self.after.pop(until)
     }
 
     fn write(&mut self, run: &Run) {
@@ -209,7 +256,7 @@ impl<S: Device, D: Device> Forwarder<S, D> {
 
     /// When [`Self::give_out`] has something to do; `None` for never, unless something comes.
     pub fn due(&self) -> Option<Picos> {
-        self.passage.due()
+        [self.before.due(), self.passage.due(), self.after.due()].into_iter().flatten().min()
     }
 }
 

@@ -10,14 +10,24 @@ use proptest::prelude::*;
 use super::*;
 use crate::packet::tests::tcp_frame;
 
+/// With several hosts, the last byte of a frame says whose it is.
 #[derive(Clone, Default)]
-struct Paper(Rc<RefCell<VecDeque<Vec<u8>>>>);
+struct Paper(Rc<RefCell<VecDeque<Vec<u8>>>>, Rc<Cell<usize>>);
 
 impl Device for Paper {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let frame = self.0.borrow_mut().pop_front().ok_or(ErrorKind::WouldBlock)?;
         room[..frame.len()].copy_from_slice(&frame);
+        self.1.set(frame[frame.len() - 1].into());
         Ok(frame.len())
+    }
+
+    fn source(&self) -> usize {
+        self.1.get()
+    }
+
+    fn host_of(&self, frame: &[u8]) -> Option<usize> {
+        frame.last().map(|last| usize::from(*last))
     }
 
     fn write(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
@@ -64,6 +74,46 @@ fn a_large_frame_leaves_packet_by_packet_at_the_rate_of_the_link() {
     assert_eq!((counts.entered_bytes, counts.left_bytes), (15_000, 15_000));
     // Six packets up to 5 ms late, the rest in time.
     assert!(counts.lateness.max_us().unwrap() >= 5000.0);
+}
+
+/// Packets of two hosts, 10 ms and 30 ms from a link that takes 1 ms for a packet, in both directions.
+#[test]
+fn hosts_have_delays_of_their_own_and_share_the_link() {
+    let delays = [10 * PS_PER_MS, 30 * PS_PER_MS];
+    let frame = |host: u8| {
+        let mut frame = tcp_frame(false, 1460, 0, 0x10, 0);
+        (frame[1], *frame.last_mut().unwrap()) = (0, host);
+        frame
+    };
+    // Host, when it sends, ms.
+    let sent = [(1u8, 0), (0, 19), (0, 20), (1, 25)];
+    // Host, when it is at the other end: they meet at the link at 29, 30, 30 and 55 ms.
+    let up = [(0u8, 30), (1, 31), (0, 32), (1, 56)];
+    // Or leave the link at 1, 20, 21 and 26 ms.
+    let down = [(0, 30), (1, 31), (0, 31), (1, 56)];
+    for (at_source, arrivals) in [(true, up), (false, down)] {
+        let spec = LinkSpec { capacity: Capacity::Constant(12e6), ..LinkSpec::default() };
+        let (source, sink, forwarder) = forwarder(spec);
+        let mut forwarder = match at_source {
+            true => forwarder.with_access(&delays, &[]),
+            false => forwarder.with_access(&[], &delays),
+        };
+        let mut seen = Vec::new();
+        let mut to_send = sent.iter().peekable();
+        for ms in 0..100 {
+            while let Some((host, _)) = to_send.next_if(|(_, at)| *at == ms) {
+                source.0.borrow_mut().push_back(frame(*host));
+            }
+            while forwarder.take_in(&|| ms * PS_PER_MS).unwrap() {}
+            // A driver that looks when something is due.
+            if forwarder.due().is_some_and(|due| due <= ms * PS_PER_MS) {
+                forwarder.give_out(&|| ms * PS_PER_MS);
+            }
+            seen.extend(sink.0.borrow_mut().drain(..).map(|frame| (*frame.last().unwrap(), ms)));
+        }
+        assert_eq!(seen, arrivals, "{at_source}");
+        assert_eq!(forwarder.counts.lateness.max_us(), Some(0.0));
+    }
 }
 
 #[test]

@@ -13,9 +13,11 @@ use nix::sched::{CloneFlags, unshare};
 use crate::Error;
 use crate::address::claim;
 use crate::counts::Counts;
+use crate::devices::Wiring;
 use crate::forward::{Forwarder, Stop, carry};
-use crate::link::{Emulation, Ended, make_inside, make_outside};
+use crate::link::{Emulation, Ended};
 use crate::observer::Observer;
+use crate::outside::Reach;
 use crate::sys;
 
 /// The two ends of a link.
@@ -54,14 +56,15 @@ pub fn host<O: Send, T: Send>(
     inside: impl FnOnce(&Ends, O) -> T + Send,
 ) -> Result<Hosted<T>, Error> {
     let claim = claim()?;
-    let device = make_outside(&claim)?;
-    let (address, far) = (claim.block.outside(), claim.block.inside());
+    let wiring = Wiring::new(claim.block, Reach::Host, 1);
+    let device = wiring.make_outside()?;
+    let (address, far) = (claim.block.outside(), claim.block.inside(0));
     let ends = |start| Ends { outside: address, inside: far, start };
     let outer = outside(&ends(Instant::now()))?;
     let guest = move || {
         unshare(CloneFlags::CLONE_NEWNET)
             .map_err(|error| Error::system("make a network namespace", error))?;
-        let inner = make_inside(claim.block)?;
+        let inner = wiring.make_inside(0)?;
         let Emulation { up, down, seed, realtime } = emulation;
         let [up_observer, down_observer] = observers;
         let up = Forwarder::new(inner.another()?, device.another()?, up, (seed, 0), None);

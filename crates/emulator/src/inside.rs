@@ -10,12 +10,14 @@ use std::ffi::c_int;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::stat::Mode;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, write};
 
@@ -85,6 +87,8 @@ pub struct Inside<'a> {
     pub report: BorrowedFd<'a>,
     /// Reads end of file once the emulator is gone.
     pub emulator: BorrowedFd<'a>,
+    /// How names are resolved, if not as outside: the text of `/etc/resolv.conf`.
+    pub names: Option<&'a [u8]>,
     /// Signals that were blocked before the emulator blocked more.
     pub mask: SigSet,
 }
@@ -108,7 +112,7 @@ impl Inside<'_> {
         }
         let _ = prctl::set_name(c"paceline-init");
         // Programs look processes up in /proc; without this they would find those outside.
-        let _ = own_proc();
+        let _ = own_files(self.names);
         let all = SigSet::all();
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&all), None)?;
         let signals = SignalFd::with_flags(&all, SfdFlags::SFD_CLOEXEC)?;
@@ -155,11 +159,19 @@ impl Inside<'_> {
     }
 }
 
-/// A /proc that shows the processes inside, seen by them alone.
-fn own_proc() -> nix::Result<()> {
+/// A /proc that shows the processes inside, and a configuration of the resolver; seen by those alone.
+fn own_files(names: Option<&[u8]>) -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    if let Some(text) = names {
+        // The file needs a place to be, which the new /proc then hides.
+        mount(Some("tmpfs"), "/proc", Some("tmpfs"), flags, none)?;
+        let create = OFlag::O_CREAT | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        let file = open("/proc/resolv.conf", create, Mode::from_bits_truncate(0o644))?;
+        write(&file, text)?;
+        let _ = mount(Some("/proc/resolv.conf"), "/etc/resolv.conf", none, MsFlags::MS_BIND, none);
+    }
     mount(Some("proc"), "/proc", Some("proc"), flags, none)
 }

@@ -1,16 +1,14 @@
 //! Sets the link up, runs the command, and takes everything down again.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
-use std::mem;
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
@@ -18,22 +16,27 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
+use paceline_net::{PS_PER_NS, Picos};
 
 use crate::Error;
-use crate::address::{Block, Claim, INSIDE_DEVICE, OUTSIDE_DEVICE, claim};
+use crate::address::{Claim, claim};
 use crate::counts::Counts;
+use crate::devices::Wiring;
 use crate::forward::{Direction, Forwarder, Stop, carry};
+use crate::hosts::Hosts;
 use crate::inside::{Inside, PASSED_ON, Report, is_from_a_process};
 use crate::log::{self, Log, LogFile};
-use crate::netlink::Netlink;
+use crate::outside::names::Names;
+use crate::outside::{Outside, Reach};
 use crate::sys::{self, Program};
 use crate::tun::Tun;
 
-/// Largest packet on the link, bytes of IP.
-const MTU: u32 = 1500;
-/// Frames that may wait in a device for the forwarder. The kernel drops more, unseen by the model; this many is a quarter of a
-/// second at 1 Gbit/s in single packets.
-const DEVICE_QUEUE: u32 = 20_000;
+/// The most hosts behind a link.
+const MOST_HOSTS: usize = 64;
+/// Instead of the number of a process: not there yet, …
+const NOT_YET: i32 = 0;
+/// … and not there any more.
+const ENDED: i32 = -1;
 
 /// An emulated link.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,40 +91,111 @@ pub struct Outcome {
 /// # Errors
 /// See [`Error`]. What was set up by then is gone.
 pub fn run(emulation: Emulation, command: &[OsString]) -> Result<Outcome, Error> {
+    run_reaching(emulation, Reach::Host, command)
+}
+
+/// [`run`] for a command that reaches what `reach` says.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_reaching(
+    emulation: Emulation,
+    reach: Reach,
+    command: &[OsString],
+) -> Result<Outcome, Error> {
+    let host = Host { access_delay: Duration::ZERO, command: command.into() };
+    let HostsOutcome { statuses, up, down, log_failure } = run_hosts(emulation, reach, &[host])?;
+    let status = statuses.into_iter().next().ok_or(Error::Killed)?;
+    Ok(Outcome { status, up, down, log_failure })
+}
+
+/// One of several hosts behind a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Between it and the link, one way.
+    pub access_delay: Duration,
+    /// The program that runs there, then its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// A finished run of several hosts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostsOutcome {
+    /// How the command of each ended.
+    pub statuses: Vec<Status>,
+    /// From the hosts to the outside.
+    pub up: Counts,
+    /// From the outside to the hosts.
+    pub down: Counts,
+    /// Why a log is not complete.
+    pub log_failure: Option<String>,
+}
+
+/// [`run`] for several hosts whose packets share the link, each in a network namespace of its own, and waits for the end of all.
+///
+/// Of more than one, the environment of each has its number in `PACELINE_HOST`, from 1. They do not reach each other, and links
+/// do not nest in them.
+///
+/// # Errors
+/// As [`run`]; no hosts, or more than 64.
+pub fn run_hosts(
+    emulation: Emulation,
+    reach: Reach,
+    hosts: &[Host],
+) -> Result<HostsOutcome, Error> {
+    if !(1..=MOST_HOSTS).contains(&hosts.len()) {
+        let count = hosts.len();
+        return Err(Error::Unavailable(format!("{count} hosts; allowed: 1 to {MOST_HOSTS}")));
+    }
     let logs = [&emulation.up, &emulation.down].map(create_log);
     let [up_log, down_log] = logs;
     let logs = [up_log?, down_log?];
     let claim = claim()?;
-    let outside = make_outside(&claim)?;
-    let program = program(command, &claim)?;
+    let wiring = Wiring::new(claim.block, reach, hosts.len());
+    let outside = Outside::new(wiring.make_outside()?, claim.block, reach)?;
+    let names = match reach {
+        Reach::Host => None,
+        Reach::Outside => Names::new(claim.block.outside()),
+    };
+    let programs = hosts.iter().enumerate().map(|(index, host)| {
+        let number = (hosts.len() > 1).then_some(index + 1);
+        program(&host.command, &claim, number).map_err(|error| named(error, &host.command))
+    });
+    let programs: Vec<Program> = programs.collect::<Result<_, _>>()?;
     let stop = Stop::new()?;
     let passed_on: SigSet = PASSED_ON.into_iter().collect();
     let mask = passed_on.thread_swap_mask(SigmaskHow::SIG_BLOCK);
     let mask = mask.map_err(|error| Error::system("block signals", error))?;
-    let init = AtomicI32::new(0);
-    let guest = Guest { emulation, logs, outside, block: claim.block, program, mask, init: &init };
+    let inits: Vec<AtomicI32> = hosts.iter().map(|_| AtomicI32::new(NOT_YET)).collect();
+    let site = Site { wiring, names, mask };
+    let (site, inits) = (&site, &inits[..]);
     let outcome = thread::scope(|scope| {
         let ended = &stop;
-        let host =
+        let link =
             thread::Builder::new().name("paceline-link".into()).spawn_scoped(scope, move || {
                 // Dropped when this thread ends, even by a panic.
                 let _ended = Ended(ended);
-                guest.run()
+                site.run(emulation, logs, outside, hosts, &programs, inits)
             });
-        let host = host.map_err(|error| Error::system("start a thread", error))?;
-        let passed = pass_signals_on(&passed_on, &init, &stop);
+        let link = link.map_err(|error| Error::system("start a thread", error))?;
+        let passed = pass_signals_on(&passed_on, inits, &stop);
         // A panic there is a bug; it has been printed.
-        let outcome = host.join().unwrap_or(Err(Error::Killed));
+        let outcome = link.join().unwrap_or(Err(Error::Killed));
         passed.and(outcome)
     });
     let _ = mask.thread_set_mask();
-    outcome.map_err(|error| match error {
+    outcome
+}
+
+/// The error with the name of the program that it is about.
+fn named(error: Error, command: &[OsString]) -> Error {
+    match error {
         Error::Command { reason, .. } => {
-            let program = command[0].to_string_lossy().into_owned();
-            Error::Command { program, reason }
+            let program = command.first().map(|name| name.to_string_lossy().into_owned());
+            Error::Command { program: program.unwrap_or_default(), reason }
         }
         other => other,
-    })
+    }
 }
 
 fn create_log(direction: &Direction) -> Result<Option<File>, Error> {
@@ -137,21 +211,22 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// Passes signals on to the command until `stop`. The signals are blocked, so that nothing else handles them.
-fn pass_signals_on(signals: &SigSet, init: &AtomicI32, stop: &Stop) -> Result<(), Error> {
+/// Passes signals on to the commands until `stop`. The signals are blocked, so that nothing else handles them.
+fn pass_signals_on(signals: &SigSet, inits: &[AtomicI32], stop: &Stop) -> Result<(), Error> {
     let fail = |error| Error::system("wait for signals", error);
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let arrived = SignalFd::with_flags(signals, flags).map_err(fail)?;
     loop {
-        let pid = init.load(Ordering::Acquire);
+        let pids = || inits.iter().map(|init| init.load(Ordering::Acquire));
+        let is_ready = pids().all(|pid| pid != NOT_YET);
         let mut files = [
             PollFd::new(stop.as_fd(), PollFlags::POLLIN),
             PollFd::new(arrived.as_fd(), PollFlags::POLLIN),
         ];
-        // As long as there is nobody to pass a signal on to, it stays where it is.
-        let (files, timeout) = match pid {
-            0 => (&mut files[..1], PollTimeout::from(5u8)),
-            _ => (&mut files[..], PollTimeout::NONE),
+        // As long as there is somebody to whom a signal cannot be passed on yet, it stays where it is.
+        let (files, timeout) = match is_ready {
+            false => (&mut files[..1], PollTimeout::from(5u8)),
+            true => (&mut files[..], PollTimeout::NONE),
         };
         match poll(files, timeout) {
             Err(nix::errno::Errno::EINTR) => continue,
@@ -159,14 +234,14 @@ fn pass_signals_on(signals: &SigSet, init: &AtomicI32, stop: &Stop) -> Result<()
         };
         let is_over = files[0].any() == Some(true);
         // After the end, what the terminal has sent is taken here too: the caller has nothing to do with it.
-        while (pid > 0 || is_over)
+        while (is_ready || is_over)
             && let Some(signal) = arrived.read_signal().map_err(fail)?
         {
-            if pid > 0
-                && is_from_a_process(signal.ssi_code)
-                && let Ok(signal) = Signal::try_from(signal.ssi_signo as i32)
-            {
-                let _ = kill(Pid::from_raw(pid), signal);
+            let Ok(number) = Signal::try_from(signal.ssi_signo as i32) else { continue };
+            if is_from_a_process(signal.ssi_code) {
+                for pid in pids().filter(|pid| *pid > 0) {
+                    let _ = kill(Pid::from_raw(pid), number);
+                }
             }
         }
         if is_over {
@@ -175,40 +250,19 @@ fn pass_signals_on(signals: &SigSet, init: &AtomicI32, stop: &Stop) -> Result<()
     }
 }
 
-/// The device outside, with the host's address.
-pub(crate) fn make_outside(claim: &Claim) -> Result<Tun, Error> {
-    let device = Tun::new(OUTSIDE_DEVICE)?;
-    set_up(&mut Netlink::open()?, device.name(), claim.block, claim.block.outside().into())?;
-    Ok(device)
-}
-
-fn set_up(netlink: &mut Netlink, device: &str, block: Block, address: IpAddr) -> Result<(), Error> {
-    // No link-local address: the kernel would announce it, and those packets would cross the link. Without IPv6, no file.
-    let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{device}/addr_gen_mode"), "1");
-    netlink.set_up(device, Some(MTU), Some(DEVICE_QUEUE))?;
-    netlink.add_address(device, address, block.prefix())?;
-    if let IpAddr::V4(address) = address
-        && has_ipv6()
-    {
-        netlink.add_address(device, Block::v6(address).into(), block.v6_prefix())?;
-    }
-    Ok(())
-}
-
-fn has_ipv6() -> bool {
-    let disabled = fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6");
-    disabled.is_ok_and(|text| text.trim() == "0")
-}
-
-/// The command with its environment.
-fn program(command: &[OsString], claim: &Claim) -> Result<Program, Error> {
+/// The command with its environment; `number` is that of the host, of several.
+fn program(command: &[OsString], claim: &Claim, number: Option<usize>) -> Result<Program, Error> {
     let base = claim.block.outside().to_string();
     // Of nested links the outermost says where the host is.
     let base = match std::env::var("PACELINE_BASE") {
         Ok(outermost) if claim.is_nested => outermost,
         _ => base,
     };
-    let own = |key: &OsStr| key == "PACELINE_BASE" || key == "MAHIMAHI_BASE";
+    let own = |key: &OsStr| {
+        key == "PACELINE_BASE"
+            || key == "MAHIMAHI_BASE"
+            || number.is_some() && key == "PACELINE_HOST"
+    };
     let kept = std::env::vars_os().filter(|(key, _)| !own(key));
     let bases = ["PACELINE_BASE", "MAHIMAHI_BASE"].map(|key| (key.into(), OsString::from(&base)));
     let text = |bytes: Vec<u8>| {
@@ -219,7 +273,8 @@ fn program(command: &[OsString], claim: &Claim) -> Result<Program, Error> {
         text([key.as_bytes(), b"=", value.as_bytes()].concat())
     };
     let arguments = command.iter().map(|argument| text(argument.clone().into_vec()));
-    let environment = kept.chain(bases).map(variable);
+    let number = number.map(|number| ("PACELINE_HOST".into(), number.to_string().into()));
+    let environment = kept.chain(bases).chain(number).map(variable);
     let collected =
         (|| Ok((arguments.collect::<io::Result<_>>()?, environment.collect::<io::Result<_>>()?)))();
     let failed = |reason| Error::Command { program: String::new(), reason };
@@ -230,67 +285,126 @@ fn program(command: &[OsString], claim: &Claim) -> Result<Program, Error> {
     Ok(Program::new(arguments, environment))
 }
 
-/// What the thread needs that lives in the namespace of the command.
-struct Guest<'a> {
-    emulation: Emulation,
-    /// Of the uplink, of the downlink.
-    logs: [Option<File>; 2],
-    outside: Tun,
-    block: Block,
-    program: Program,
+/// What all hosts have in common.
+struct Site {
+    wiring: Wiring,
+    names: Option<Names>,
+    /// Signals that were blocked before the emulator blocked more.
     mask: SigSet,
-    /// Where the process is noted that signals go to.
-    init: &'a AtomicI32,
 }
 
-impl Guest<'_> {
-    /// Moves this thread into a new network namespace, joins that to the outside, and runs the command in it.
-    fn run(mut self) -> Result<Outcome, Error> {
-        unshare(CloneFlags::CLONE_NEWNET)
-            .map_err(|error| Error::system("make a network namespace", error))?;
-        let inside = make_inside(self.block)?;
+impl Site {
+    /// Makes the hosts, joins them to the outside, and waits for the end of their commands.
+    fn run(
+        &self,
+        emulation: Emulation,
+        logs: [Option<File>; 2],
+        outside: Outside,
+        hosts: &[Host],
+        programs: &[Program],
+        inits: &[AtomicI32],
+    ) -> Result<HostsOutcome, Error> {
+        let started = |error| Error::system("start a thread", error);
+        let thread = |name: &str| thread::Builder::new().name(name.into());
+        thread::scope(|scope| {
+            let (made, when_made) = mpsc::channel();
+            // Who has no word from here when this ends does nothing.
+            let (mut words, mut guests) = (Vec::new(), Vec::new());
+            for (index, (program, init)) in programs.iter().zip(inits).enumerate() {
+                let (word, when_joined) = mpsc::channel();
+                let made = made.clone();
+                let guest = move || {
+                    let _ended = EndedGuest(init);
+                    self.be_a_host(index, program, init, made, &when_joined)
+                };
+                guests.push(thread("paceline-host").spawn_scoped(scope, guest).map_err(started)?);
+                words.push(word);
+            }
+            drop(made);
+            let mut devices: Vec<(usize, Tun)> = when_made.iter().collect();
+            devices.sort_by_key(|(index, _)| *index);
+            let is_complete = devices.len() == self.wiring.hosts;
+            let delays: Vec<Picos> = hosts.iter().map(|host| picos(host.access_delay)).collect();
+            let run = |guests: Vec<thread::ScopedJoinHandle<'_, _>>| {
+                words.into_iter().for_each(|word: mpsc::Sender<()>| {
+                    let _ = word.send(());
+                });
+                let statuses = guests.into_iter().zip(hosts).map(|(guest, host)| {
+                    let status = guest.join().unwrap_or(Err(Error::Killed));
+                    status.map_err(|error| named(error, &host.command))
+                });
+                // All of them, before one of them fails this.
+                statuses.collect::<Vec<_>>().into_iter().collect::<Result<Vec<Status>, Error>>()
+            };
+            if !is_complete {
+                drop(run);
+                let failed = guests.into_iter().filter_map(|guest| guest.join().ok()?.err());
+                let mut failed = failed.collect::<Vec<_>>();
+                failed.sort_by_key(|error| matches!(error, Error::Killed));
+                return Err(failed.into_iter().next().unwrap_or(Error::Killed));
+            }
+            let devices = devices.into_iter().map(|(_, device)| device).collect();
+            let addresses =
+                (0..self.wiring.hosts).map(|index| self.wiring.block.inside(index)).collect();
+            let inside = Hosts::new(devices, addresses)?;
+            self.carry(emulation, logs, outside, inside, &delays, || run(guests))
+        })
+    }
+
+    /// Carries packets between `inside` and `outside` while `run` runs.
+    fn carry(
+        &self,
+        emulation: Emulation,
+        logs: [Option<File>; 2],
+        outside: Outside,
+        inside: Hosts,
+        delays: &[Picos],
+        run: impl FnOnce() -> Result<Vec<Status>, Error>,
+    ) -> Result<HostsOutcome, Error> {
         let stop = Stop::new()?;
         let start = Instant::now();
-        let Emulation { up, down, seed, realtime } = self.emulation.clone();
+        let Emulation { up, down, seed, realtime } = emulation;
         let start_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let files = mem::take(&mut self.logs);
+        let started = |error| Error::system("start a thread", error);
+        let thread = |name: &str| thread::Builder::new().name(name.into());
         thread::scope(|scope| {
+            let stop = &stop;
+            let _stop = Ended(stop);
             let logger = |link, direction: &Direction, file| {
                 let to_write = direction.log.clone().zip(file);
                 let Some((log, file)) = to_write else { return Ok((None, None)) };
                 let (sender, receiver) = mpsc::channel();
                 let (header, spec) = (log.header(link, start_ms as u64), direction.spec.clone());
-                let thread = thread::Builder::new().name("paceline-log".into());
-                let thread = thread.spawn_scoped(scope, move || {
+                let write = move || {
                     let written = log::write(&receiver, file, &header, &spec);
                     written.map_err(|error| format!("{}: {error}", header.file))
-                });
-                let thread = thread.map_err(|error| Error::system("start a thread", error))?;
+                };
+                let thread = thread("paceline-log").spawn_scoped(scope, write).map_err(started)?;
                 Ok((Some(Log::new(sender)), Some(thread)))
             };
-            let [up_file, down_file] = files;
+            let [up_file, down_file] = logs;
             let (up_log, up_writer) = logger("Uplink", &up, up_file)?;
             let (down_log, down_writer) = logger("Downlink", &down, down_file)?;
-            let outside = || self.outside.another();
-            let up = Forwarder::new(inside.another()?, outside()?, up, (seed, 0), up_log);
-            let down = Forwarder::new(outside()?, inside, down, (seed, 1), down_log);
-            // Threads must be started before the PID namespace: it is for processes only.
-            let carrier = |name: &str, forwarder| {
-                let thread = thread::Builder::new().name(name.into());
-                let thread = thread.spawn_scoped(scope, || carry(forwarder, start, &stop));
-                thread.map_err(|error| Error::system("start a thread", error))
-            };
-            let _stop = Ended(&stop);
+            let up = Forwarder::new(inside.another()?, outside.another()?, up, (seed, 0), up_log);
+            let up = up.with_access(delays, &[]);
+            let down = Forwarder::new(outside, inside, down, (seed, 1), down_log);
+            let down = down.with_access(&[], delays);
+            if let Some(names) = &self.names {
+                let serve = || names.serve(stop);
+                thread("paceline-names").spawn_scoped(scope, serve).map_err(started)?;
+            }
             // They inherit it from this thread; what is started after them must not.
             let realtime = |wanted| {
                 let set = if realtime { sys::set_realtime(wanted) } else { Ok(()) };
                 set.map_err(|error| Error::system("set a real-time priority", error))
             };
             realtime(true)?;
-            let up = carrier("paceline-up", up)?;
-            let down = carrier("paceline-down", down)?;
+            let carry_up = || carry(up, start, stop);
+            let up = thread("paceline-up").spawn_scoped(scope, carry_up).map_err(started)?;
+            let carry_down = || carry(down, start, stop);
+            let down = thread("paceline-down").spawn_scoped(scope, carry_down).map_err(started)?;
             realtime(false)?;
-            let status = self.run_command();
+            let statuses = run();
             stop.now();
             let counts = |thread: thread::ScopedJoinHandle<'_, Counts>| {
                 thread.join().map_err(|_| Error::Killed)
@@ -300,32 +414,52 @@ impl Guest<'_> {
             for writer in [up_writer, down_writer].into_iter().flatten() {
                 log_failure = log_failure.or(writer.join().map_err(|_| Error::Killed)?.err());
             }
-            Ok(Outcome { up, down, status: status?, log_failure })
+            Ok(HostsOutcome { statuses: statuses?, up, down, log_failure })
         })
     }
 
-    fn run_command(&self) -> Result<Status, Error> {
+    /// Moves this thread into a new network namespace, sends the device there to `made`, and once that is joined to the outside
+    /// runs the command.
+    fn be_a_host(
+        &self,
+        index: usize,
+        program: &Program,
+        init: &AtomicI32,
+        made: mpsc::Sender<(usize, Tun)>,
+        when_joined: &mpsc::Receiver<()>,
+    ) -> Result<Status, Error> {
+        unshare(CloneFlags::CLONE_NEWNET)
+            .map_err(|error| Error::system("make a network namespace", error))?;
+        // If nobody waits for it, nobody sends the word.
+        let _ = made.send((index, self.wiring.make_inside(index)?));
+        drop(made);
+        when_joined.recv().map_err(|_| Error::Killed)?;
+        self.run_command(program, init)
+    }
+
+    fn run_command(&self, program: &Program, noted: &AtomicI32) -> Result<Status, Error> {
         unshare(CloneFlags::CLONE_NEWPID)
             .map_err(|error| Error::system("make a PID namespace", error))?;
         let pipe = || io::pipe().map_err(|error| Error::system("make a pipe", error));
         let (mut reports, report) = pipe()?;
         let (emulator, _alive) = pipe()?;
         let inside = Inside {
-            command: self.program.pointers(),
+            command: program.pointers(),
             report: report.as_fd(),
             emulator: emulator.as_fd(),
+            names: self.names.as_ref().map(|names| &names.configuration[..]),
             mask: self.mask,
         };
         let init = sys::spawn(|| inside.init());
         let init = init.map_err(|error| Error::system("start a process", error))?;
-        self.init.store(init.as_raw(), Ordering::Release);
+        noted.store(init.as_raw(), Ordering::Release);
         drop(inside);
         drop(report);
         let mut bytes = Vec::new();
         // Ends when the last process with the other end has.
         let read = reports.read_to_end(&mut bytes);
         // From here on the process may be reaped, and its number given to another.
-        self.init.store(0, Ordering::Release);
+        noted.store(ENDED, Ordering::Release);
         let _ = waitpid(init, None);
         read.map_err(|error| Error::system("read how the command ended", error))?;
         match Report::from_bytes(&bytes) {
@@ -340,19 +474,15 @@ impl Guest<'_> {
     }
 }
 
-/// The device inside, the way to everywhere.
-pub(crate) fn make_inside(block: Block) -> Result<Tun, Error> {
-    let device = Tun::new(INSIDE_DEVICE)?;
-    let mut netlink = Netlink::open()?;
-    netlink.set_up("lo", None, None)?;
-    let address = block.inside();
-    set_up(&mut netlink, device.name(), block, address.into())?;
-    netlink.add_default_route(device.name(), address.into())?;
-    if has_ipv6() {
-        netlink.add_default_route(device.name(), Block::v6(address).into())?;
+/// Says that a host has ended, even if it never began.
+struct EndedGuest<'a>(&'a AtomicI32);
+
+impl Drop for EndedGuest<'_> {
+    fn drop(&mut self) {
+        self.0.store(ENDED, Ordering::Release);
     }
-    // For links within this one; the settings are of the namespace inside.
-    let _ = fs::write("/proc/sys/net/ipv4/ip_forward", "1");
-    let _ = fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1");
-    Ok(device)
+}
+
+fn picos(time: Duration) -> Picos {
+    time.as_nanos() as Picos * PS_PER_NS
 }

@@ -16,7 +16,7 @@ pub const MAX_FRAME_BYTES: usize = FRAME_HEADER_BYTES + 65_535;
 const MAX_HEADER_BYTES: usize = 200;
 
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the transport checksum covers the pseudo-header only.
-const NEEDS_CHECKSUM: u8 = 1;
+pub(crate) const NEEDS_CHECKSUM: u8 = 1;
 /// `VIRTIO_NET_HDR_GSO_*`.
 const GSO_NONE: u8 = 0;
 const GSO_TCP4: u8 = 1;
@@ -249,21 +249,24 @@ fn renew_v4_checksum(packet: &mut [u8]) {
 }
 
 /// The sum of the Internet checksum (RFC 1071), of at most 64 KiB.
-fn sum(bytes: &[u8]) -> u32 {
+pub(crate) fn sum(bytes: &[u8]) -> u32 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     bytes.chunks(2).map(word).sum()
 }
 
-fn fold(sum: u32) -> u16 {
+/// The sum as a word, its carries added.
+pub(crate) fn fold(sum: u32) -> u16 {
     let once = (sum & 0xffff) + (sum >> 16);
     ((once & 0xffff) + (once >> 16)) as u16
 }
 
-fn get(bytes: &[u8], at: usize) -> u16 {
+/// The 16-bit number at `at`.
+pub(crate) fn get(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-fn put(bytes: &mut [u8], at: usize, value: u16) {
+/// Writes a 16-bit number.
+pub(crate) fn put(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 

@@ -198,14 +198,15 @@ fn log_drop(log: &mut Log, now: Picos, bytes: u32, reason: DropReason) {
 }
 
 /// Packets between the transmitter and the far end.
-enum UnderWay<T> {
+pub enum UnderWay<T> {
     /// They arrive in the order in which they left.
     InOrder(VecDeque<Arrived<T>>),
     /// Jitter or reordering lets them overtake each other. The number tells packets of one moment apart.
     AnyOrder { heap: BinaryHeap<Reverse<Numbered<T>>>, next: u64 },
 }
 
-struct Numbered<T> {
+/// A packet with its number.
+pub struct Numbered<T> {
     number: u64,
     packet: Arrived<T>,
 }
@@ -237,14 +238,16 @@ impl<T> Ord for Numbered<T> {
 }
 
 impl<T: Send + 'static> UnderWay<T> {
-    fn new(in_order: bool) -> Self {
+    /// Nothing yet; whether times never decrease from packet to packet.
+    pub fn new(in_order: bool) -> Self {
         match in_order {
             true => Self::InOrder(VecDeque::new()),
             false => Self::AnyOrder { heap: BinaryHeap::new(), next: 0 },
         }
     }
 
-    fn push(&mut self, packet: Arrived<T>) {
+    /// Adds a packet.
+    pub fn push(&mut self, packet: Arrived<T>) {
         match self {
             Self::InOrder(queue) => queue.push_back(packet),
             Self::AnyOrder { heap, next } => {
@@ -275,14 +278,16 @@ impl<T: Send + 'static> UnderWay<T> {
         }
     }
 
-    fn next(&self) -> Option<Picos> {
+    /// When the next arrives.
+    pub fn next(&self) -> Option<Picos> {
         match self {
             Self::InOrder(queue) => queue.front().map(|packet| packet.time),
             Self::AnyOrder { heap, .. } => heap.peek().map(|Reverse(first)| first.packet.time),
         }
     }
 
-    fn pop(&mut self, now: Picos) -> Option<Arrived<T>> {
+    /// What has arrived by `now`.
+    pub fn pop(&mut self, now: Picos) -> Option<Arrived<T>> {
         if self.next()? > now {
             return None;
         }

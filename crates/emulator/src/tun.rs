@@ -26,6 +26,14 @@ pub trait Device {
     /// # Errors
     /// Those of the device.
     fn write(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
+    /// Of several hosts, the one that sent the frame read last.
+    fn source(&self) -> usize {
+        0
+    }
+    /// Of several hosts, the one that `frame` is for.
+    fn host_of(&self, _frame: &[u8]) -> Option<usize> {
+        Some(0)
+    }
 }
 
 /// A TUN device.

@@ -16,10 +16,13 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
 };
-use paceline_emulator::{Direction, Emulation, Error, LogFile, Outcome, Status, run};
+use paceline_emulator::recorder::{Plan, Server, Way, record};
+use paceline_emulator::{
+    Direction, Emulation, Error, Host, LogFile, Outcome, Reach, Status, run, run_hosts,
+};
 use paceline_net::log::LogStats;
 use paceline_net::random::{Purpose, RandomStream};
-use paceline_net::{Buffer, Capacity, LinkSpec, PS_PER_MS};
+use paceline_net::{Buffer, Capacity, LinkSpec, PS_PER_MS, Trace};
 
 /// One at a time: they look for what others would leave behind.
 static TURN: Mutex<()> = Mutex::new(());
@@ -123,6 +126,7 @@ fn inside() {
             let mut stream = TcpStream::connect((variable("PACELINE_BASE"), port)).unwrap();
             return stream.write_all(b"farewell").unwrap();
         }
+        "measure" => measure(&variable("PACELINE_BASE"), port),
         "flood" => flood(&variable("PACELINE_BASE"), port),
         "nest" => {
             let command = self::task("round trips", port, Path::new(&variable("ANSWER")));
@@ -154,6 +158,61 @@ fn round_trips(base: &str, port: u16) -> String {
         format!("{} ", sent.elapsed().as_secs_f64() * 1e3)
     });
     times.collect()
+}
+
+/// Measures the uplink for 8 s; the opportunities, ms.
+fn measure(base: &str, port: u16) -> String {
+    let server = SocketAddrV4::new(base.parse().unwrap(), port).into();
+    let plan = Plan {
+        warm_up: Duration::from_secs(2),
+        least_wait: Duration::from_millis(250),
+        most_wait: Duration::from_millis(1000),
+        ..Plan::new(Way::Uplink, Duration::from_secs(8))
+    };
+    let trace = record(server, &plan, &|| false).unwrap().trace;
+    trace.opportunities_ms().iter().map(|ms| format!("{ms} ")).collect()
+}
+
+/// A link that plays a trace, measured from inside: the trace comes out.
+#[test]
+fn a_recorded_trace_is_the_one_that_the_link_plays() {
+    let Some(_turn) = turn("a_recorded_trace_is_the_one_that_the_link_plays") else { return };
+    let mut server = Server::bind("0.0.0.0:0".parse().unwrap()).unwrap();
+    let port = server.address().unwrap().port();
+    let served = thread::spawn(move || server.serve(&|| false).unwrap().1);
+    // One and two opportunities per ms by turns, 600 ms of each: 12 and 24 Mbit/s.
+    let opportunities = (0..60_000u32).flat_map(|ms| vec![ms; 1 + (ms / 600 % 2) as usize]);
+    let trace = Trace::from_opportunities(opportunities.collect()).unwrap();
+    let given = trace.opportunities_ms().to_vec();
+    let capacity = Capacity::Trace { trace: trace.into(), once: false };
+    let spec = LinkSpec { capacity, delay_ps: 10 * PS_PER_MS, ..LinkSpec::default() };
+    let up = Direction { spec, overhead_bytes: 4, ..Direction::default() };
+    let answer = scratch("measure");
+    let outcome = run(Emulation { up, ..delay(10) }, &task("measure", port, &answer)).unwrap();
+    assert_eq!(outcome.status, Status::Exited(0));
+    served.join().unwrap().unwrap();
+    let found: Vec<u32> = numbers(&answer).into_iter().map(|ms| ms as u32).collect();
+    let seconds = |times: &[u32], from: u32| {
+        let mut counts = [0.0f64; 8];
+        for at in times.iter().filter_map(|ms| ms.checked_sub(from)) {
+            if let Some(count) = counts.get_mut((at / 1000) as usize) {
+                *count += 1.0;
+            }
+        }
+        counts
+    };
+    let found = seconds(&found, 0);
+    // What is written late is recorded late.
+    let late = outcome.up.lateness.max_us().unwrap() / 1e3 * 2.0;
+    let differs = |from: u32| {
+        let given = seconds(&given, from);
+        let allowed = |given: f64| 0.05 * given + late;
+        let within = given.iter().zip(&found).all(|(g, f)| (g - f).abs() <= allowed(*g));
+        let sums = (given.iter().sum::<f64>(), found.iter().sum::<f64>());
+        within && (sums.0 - sums.1).abs() <= 0.02 * sums.0 + late
+    };
+    // The recording began 2 s after the program inside had said hello, and the trace before that.
+    assert!((2000..4000).any(differs), "{found:?}, late {late}");
 }
 
 /// Sends 400 packets of 1000 bytes at once; how many came back, and in how many ms.
@@ -340,6 +399,52 @@ fn links_nest() {
     assert_eq!(outcome.status, Status::Exited(0));
     let times = numbers(&answer);
     assert!(times.len() == 20 && times.iter().all(|ms| *ms >= 50.0), "{times:?}");
+}
+
+/// Two hosts behind a link of 2 × 10 ms, one of them 2 × 30 ms from it; they do not reach each other.
+#[test]
+fn hosts_share_a_link() {
+    let Some(_turn) = turn("hosts_share_a_link") else { return };
+    let answers = ["near", "far"].map(scratch);
+    let mut hosts = Vec::new();
+    let mut command = |port: u16| {
+        for (answer, ms) in answers.iter().zip([0, 30]) {
+            let command = task("round trips", port, answer);
+            hosts.push(Host { access_delay: Duration::from_millis(ms), command });
+        }
+    };
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    command(socket.local_addr().unwrap().port());
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let echo = thread::spawn(move || {
+        let (mut room, mut guests) = ([0; 2000], std::collections::BTreeSet::new());
+        while let Ok((len, from)) = socket.recv_from(&mut room) {
+            guests.insert(from.ip());
+            let _ = socket.send_to(&room[..len], from);
+        }
+        guests.len()
+    });
+    let outcome = run_hosts(delay(10), Reach::Host, &hosts).unwrap();
+    assert_eq!(outcome.statuses, [Status::Exited(0); 2]);
+    for (answer, least) in answers.iter().zip([20.0, 80.0]) {
+        let times = numbers(answer);
+        assert!(times.iter().all(|ms| *ms >= least), "{times:?}");
+        assert!(times.iter().copied().fold(f64::MAX, f64::min) < least + 50.0, "{times:?}");
+    }
+    assert_eq!(echo.join().unwrap(), 2, "each has an address of its own");
+    assert!(outcome.up.left_packets >= 40 && outcome.down.left_packets >= 40);
+
+    // Number, exit status; a program that is not there.
+    let host =
+        |script: &str| Host { access_delay: Duration::ZERO, command: words(&["sh", "-c", script]) };
+    let hosts = [host("exit $PACELINE_HOST"), host("exit $PACELINE_HOST"), host("kill -9 $$")];
+    let outcome = run_hosts(delay(0), Reach::Host, &hosts).unwrap();
+    assert_eq!(outcome.statuses, [Status::Exited(1), Status::Exited(2), Status::Killed(9)]);
+    let missing = Host { command: words(&["no-such-program"]), ..host("") };
+    let error = run_hosts(delay(0), Reach::Host, &[host("true"), missing]).unwrap_err();
+    assert!(error.to_string().starts_with("cannot run no-such-program: No such"), "{error}");
+    assert!(run_hosts(delay(0), Reach::Host, &[]).is_err());
+    assert!(run_hosts(delay(0), Reach::Host, &vec![host("true"); 65]).is_err());
 }
 
 #[test]

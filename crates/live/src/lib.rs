@@ -15,12 +15,15 @@
 #![deny(unsafe_code)]
 
 mod clock;
+pub mod contest;
 mod observe;
 mod receive;
 mod route;
 mod run;
 mod send;
 mod sys;
+mod tcp;
+mod tcp_info;
 mod wire;
 
 pub use run::{Finished, Health, LiveError, Options, run};

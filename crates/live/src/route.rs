@@ -4,16 +4,19 @@ use paceline_emulator::Direction;
 use paceline_net::queue::Ecn;
 use paceline_net::{Capacity, LinkSpec, Picos, QueueSpec};
 use paceline_sim::hosted::{DATAGRAM_PROVIDES, LinkRecord, Window};
-use paceline_sim::{FlowPlan, LossNotice, NamedLink, Plan, PlanError, Stack};
+use paceline_sim::{FlowPlan, LossNotice, NamedLink, Plan, PlanError, Stack, TcpOptions};
 
 use crate::observe::{ObservedLink, Place};
 use crate::run::LiveError;
+use crate::tcp::{self, KERNEL_NAMES};
 use crate::wire::{HEADER_BYTES, IP_UDP_BYTES};
 
 /// Largest IP packet.
 const MTU: u16 = 1500;
 /// A flow has threads of its own.
 const MAX_FLOWS: usize = 250;
+/// The kernel's TCP has no smaller packets.
+const LEAST_PAYLOAD: u16 = 48;
 /// IPv4 and TCP headers with timestamps, bytes.
 const TCP_HEADER_BYTES: u16 = 52;
 
@@ -43,7 +46,7 @@ pub fn check(plan: &Plan) -> Result<(), LiveError> {
                 first.name
             ));
         }
-        check_stack(flow)?;
+        check_flow(flow)?;
     }
     let overhead = overhead_bytes(first);
     if let Some(other) = plan.flows.iter().find(|flow| overhead_bytes(flow) != overhead) {
@@ -55,7 +58,8 @@ pub fn check(plan: &Plan) -> Result<(), LiveError> {
     Ok(())
 }
 
-fn check_stack(flow: &FlowPlan) -> Result<(), LiveError> {
+/// Refuses a flow that a live run does not have.
+pub fn check_flow(flow: &FlowPlan) -> Result<(), LiveError> {
     let name = &flow.name;
     let refuse = |why: String| Err(LiveError::Unsupported(format!("flow `{name}`: {why}")));
     let provided = match flow.stack {
@@ -72,11 +76,7 @@ fn check_stack(flow: &FlowPlan) -> Result<(), LiveError> {
             }
             DATAGRAM_PROVIDES
         }
-        Stack::Tcp(_) => {
-            return refuse(
-                "stack = tcp is not available in a live run yet; allowed: datagram".into(),
-            );
-        }
+        Stack::Tcp(options) => return check_tcp(flow, &options),
     };
     let missing = flow.needs.missing_from(provided);
     if !missing.is_empty() {
@@ -87,12 +87,47 @@ fn check_stack(flow: &FlowPlan) -> Result<(), LiveError> {
             stack: "live datagram",
         }));
     }
-    let least = least_bytes(flow);
-    if flow.packets.data_bytes <= least {
-        let data = flow.packets.data_bytes;
+    check_size(flow)
+}
+
+/// The kernel's TCP: which controllers it has, and what it cannot be told.
+fn check_tcp(flow: &FlowPlan, options: &TcpOptions) -> Result<(), LiveError> {
+    let (name, controller) = (&flow.name, &flow.controller_name);
+    let refuse = |why: String| Err(LiveError::Unsupported(format!("flow `{name}`: {why}")));
+    let Some(kernel) = tcp::kernel_name(controller) else {
+        let ours = KERNEL_NAMES.map(|(ours, _)| ours).join(", ");
         return refuse(format!(
-            "packets.data = {data} B; allowed: more than its headers, {least} B"
+            "controller = {controller}: stack `tcp` is the kernel's in a live run, which knows {ours}, without parameters; stack \
+             `datagram` hosts any controller"
         ));
+    };
+    let available = tcp::available();
+    if !available.iter().any(|name| name == kernel) {
+        return refuse(format!(
+            "controller = {controller}: this kernel has no {kernel}; it has {} (try: sudo modprobe tcp_{kernel})",
+            available.join(", ")
+        ));
+    }
+    if flow.tag.ecn != Ecn::NotCapable {
+        return refuse("ecn: is not set per flow in the kernel's TCP; allowed: off".into());
+    }
+    // Delayed ACKs are left out: the kernel has its own rule for them, and scenarios say so to come near it.
+    let own = TcpOptions { delayed_ack_ps: options.delayed_ack_ps, ..TcpOptions::default() };
+    if *options != own {
+        return refuse(
+            "stack: the kernel's TCP has its own min_rto, initial_window, handshake and prr; allowed: their defaults".into(),
+        );
+    }
+    check_size(flow)
+}
+
+fn check_size(flow: &FlowPlan) -> Result<(), LiveError> {
+    let (name, data) = (&flow.name, flow.packets.data_bytes);
+    let least = least_bytes(flow) + LEAST_PAYLOAD;
+    if data < least {
+        return Err(LiveError::Unsupported(format!(
+            "flow `{name}`: packets.data = {data} B; allowed: {least} B or more"
+        )));
     }
     Ok(())
 }
@@ -111,8 +146,11 @@ pub fn overhead_bytes(flow: &FlowPlan) -> u16 {
     flow.packets.data_bytes.saturating_sub(MTU)
 }
 
-/// Sets the sizes that the packets of `flow` really have.
-pub fn set_sizes(flow: &mut FlowPlan) {
+/// Sets the sizes that the packets of `flow` really have. Of a controller in the kernel nothing can be observed.
+pub fn adapt(flow: &mut FlowPlan) {
+    if matches!(flow.stack, Stack::Tcp(_)) {
+        flow.fields.clear();
+    }
     let least = least_bytes(flow);
     flow.packets.header_bytes = least;
     flow.packets.ack_bytes = least;
@@ -133,7 +171,7 @@ pub fn way(
         let (first, second) = (&crossed[queue].1.name, &second.name);
         return Err(LiveError::Unsupported(format!(
             "links `{first}` and `{second}` both have a rate, a queue, loss or jitter: a live run has one such link on a path, and \
-             else delays"
+             else delays (the access links of a `topology` are such, unless `access_rate` is unlimited)"
         )));
     }
     let delay = |links: &[(usize, &NamedLink)]| -> Picos {

@@ -1,6 +1,7 @@
 //! Carries a plan out: sockets, threads, and what came of it.
 
-use std::net::{SocketAddrV4, UdpSocket};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, UdpSocket};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -20,12 +21,14 @@ use crate::observe::{Observed, Watch};
 use crate::receive::{self, Receiver as DatagramReceiver};
 use crate::route::{self, Way};
 use crate::send::{self, Driver, Ended};
-use crate::sys;
+use crate::{sys, tcp};
 
 /// Socket buffers, bytes: a second at 100 Mbit/s, should a thread be held up.
-const DATAGRAM_BUFFER: usize = 16 << 20;
+pub const DATAGRAM_BUFFER: usize = 16 << 20;
 /// How often the run is shown to its watch.
 const WATCH: Duration = Duration::from_millis(50);
+/// At the end no sleep is shorter.
+const SHORTEST_WATCH: Duration = Duration::from_millis(1);
 
 /// How a live run is carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,12 +55,12 @@ pub enum LiveError {
         /// What was attempted.
         what: &'static str,
         /// Why it failed.
-        reason: std::io::Error,
+        reason: io::Error,
     },
 }
 
 impl LiveError {
-    fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |reason| Self::System { what, reason }
     }
 }
@@ -94,7 +97,7 @@ pub fn run(
     watch: &mut (dyn FnMut(Picos) -> ControlFlow<()> + Send),
 ) -> Result<Option<Finished>, LiveError> {
     route::check(&plan)?;
-    plan.flows.iter_mut().for_each(route::set_sizes);
+    plan.flows.iter_mut().for_each(route::adapt);
     let window = Window { warmup: plan.warmup_ps, end: plan.duration_ps, sample: plan.sample_ps };
     let overhead = route::overhead_bytes(&plan.flows[0]);
     let way = |path: &[u32]| route::way(&plan.links, path, overhead, window);
@@ -117,35 +120,76 @@ pub fn run(
     let (seed, realtime) = (plan.seed, options.realtime);
     let emulation = Emulation { up: up_direction, down: down_direction, seed, realtime };
     let flows = plan.flows;
-    let count = flows.len();
-    let crew = Crew { window, seed, overhead, realtime, cpu_ns: AtomicU64::new(0) };
+    let stacks: Vec<Stack> = flows.iter().map(|flow| flow.stack).collect();
+    let crew = Crew {
+        window,
+        seed,
+        overhead,
+        realtime,
+        cpu_ns: AtomicU64::new(0),
+        failed: AtomicBool::new(false),
+    };
     let outside = |ends: &Ends| {
-        let sockets = (0..count).map(|_| socket_at(SocketAddrV4::new(ends.outside, 0)));
-        let sockets: Vec<UdpSocket> = sockets.collect::<std::io::Result<_>>().map_err(broken)?;
-        let known: std::io::Result<Vec<u16>> =
-            sockets.iter().map(|socket| Ok(socket.local_addr()?.port())).collect();
+        let sockets = stacks.iter().map(|stack| Far::new(*stack, ends.outside));
+        let sockets: Vec<Far> = sockets.collect::<io::Result<_>>().map_err(broken)?;
+        let known: io::Result<Vec<u16>> = sockets.iter().map(Far::port).collect();
         let _ = ports.set(known.map_err(broken)?);
         Ok(sockets)
     };
     let hosted =
         host(emulation, observers, outside, |ends, sockets| crew.run(ends, flows, sockets, watch))?;
-    let Some(senders) = hosted.result? else { return Ok(None) };
+    let Some(reports) = hosted.result? else { return Ok(None) };
     let observed =
         |from: Receiver<Observed>| from.recv().map_err(|_| LiveError::Emulator(Error::Killed));
     let (up, down) = (observed(up_observed)?, observed(down_observed)?);
     let cpu_s = crew.cpu_ns.load(Ordering::Relaxed) as f64 / 1e9;
-    Ok(Some(finish(senders, up, down, [&hosted.up, &hosted.down], packets, cpu_s)))
+    Ok(Some(finish(reports, up, down, [&hosted.up, &hosted.down], packets, cpu_s)))
 }
 
-fn broken(error: std::io::Error) -> Error {
+fn broken(error: io::Error) -> Error {
     Error::System { what: "make a socket", reason: error }
 }
 
-fn socket_at(address: SocketAddrV4) -> std::io::Result<UdpSocket> {
+fn socket_at(address: SocketAddrV4) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     sys::note_arrivals(&socket)?;
     sys::set_buffers(&socket, DATAGRAM_BUFFER)?;
     Ok(socket)
+}
+
+/// The receiving end of a flow before it is used.
+enum Far {
+    Datagram(UdpSocket),
+    Tcp(TcpListener),
+}
+
+impl Far {
+    fn new(stack: Stack, address: Ipv4Addr) -> io::Result<Self> {
+        let address = SocketAddrV4::new(address, 0);
+        Ok(match stack {
+            Stack::Datagram(_) => Self::Datagram(socket_at(address)?),
+            Stack::Tcp(_) => {
+                let listener = TcpListener::bind(address)?;
+                sys::set_buffers(&listener, tcp::BUFFER)?;
+                Self::Tcp(listener)
+            }
+        })
+    }
+
+    fn port(&self) -> io::Result<u16> {
+        let address = match self {
+            Self::Datagram(socket) => socket.local_addr(),
+            Self::Tcp(listener) => listener.local_addr(),
+        };
+        Ok(address?.port())
+    }
+}
+
+/// What the ends of the flows know, in the order of the plan.
+struct Reports {
+    senders: Vec<SenderRecord>,
+    /// Of a TCP flow: payload that its receiver took within the window, bytes.
+    payloads: Vec<Option<u64>>,
 }
 
 /// What the threads of a run share.
@@ -154,7 +198,10 @@ struct Crew {
     seed: u64,
     overhead: u16,
     realtime: bool,
+    /// CPU time of the endpoints, ns.
     cpu_ns: AtomicU64,
+    /// Whether a flow has failed.
+    failed: AtomicBool,
 }
 
 impl Crew {
@@ -163,64 +210,64 @@ impl Crew {
         &self,
         ends: &Ends,
         flows: Vec<FlowPlan>,
-        outside: Vec<UdpSocket>,
+        outside: Vec<Far>,
         watch: &mut (dyn FnMut(Picos) -> ControlFlow<()> + Send),
-    ) -> Result<Option<Vec<SenderRecord>>, LiveError> {
-        let clock = Clock::new(ends.start);
-        let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
-        let broken = LiveError::system;
+    ) -> Result<Option<Reports>, LiveError> {
+        let clock = &Clock::new(ends.start);
+        let (stop, over) = (&AtomicBool::new(false), &AtomicBool::new(false));
         thread::scope(|scope| {
             // Whatever way this is left, nobody may be waited for in vain.
-            let _over = Finally(&over);
-            let _stop = Finally(&stop);
-            let mut senders = Vec::new();
-            let mut receivers = Vec::new();
+            let (_stop, over_at_last) = (Finally(stop), Finally(over));
+            let (mut senders, mut sinks, mut receivers) = (Vec::new(), Vec::new(), Vec::new());
             for ((number, flow), far) in (0..).zip(flows).zip(outside) {
-                let near = socket_at(SocketAddrV4::new(ends.inside, 0))
-                    .map_err(broken("make a socket"))?;
-                let connect = |socket: &UdpSocket, to: &UdpSocket| socket.connect(to.local_addr()?);
-                connect(&near, &far).map_err(broken("connect a socket"))?;
-                connect(&far, &near).map_err(broken("connect a socket"))?;
-                receivers.push(DatagramReceiver::new(far));
-                let (stop, clock) = (&stop, &clock);
-                let work = move || self.send(flow, number, &near, clock, stop);
-                let thread = thread::Builder::new().name("paceline-send".into());
-                senders.push(thread.spawn_scoped(scope, work).map_err(broken("start a thread"))?);
+                let sender = named("paceline-send");
+                match far {
+                    Far::Datagram(far) => {
+                        let near = socket_at(SocketAddrV4::new(ends.inside, 0));
+                        let near = near.map_err(LiveError::system("make a socket"))?;
+                        join(&near, &far).map_err(LiveError::system("connect a socket"))?;
+                        receivers.push(DatagramReceiver::new(far));
+                        let work = move || self.send(flow, number, &near, clock, stop);
+                        senders.push(sender.spawn_scoped(scope, work).map_err(thread_failed)?);
+                        sinks.push(None);
+                    }
+                    Far::Tcp(listener) => {
+                        let to = listener.local_addr();
+                        let to = to.map_err(LiveError::system("make a socket"))?;
+                        let from = flow.start_ps.max(self.window.warmup);
+                        let last = flow.stop_ps.unwrap_or(self.window.end).min(self.window.end);
+                        let work = move || self.sink(&listener, clock, [from, last], over);
+                        let sink = named("paceline-receive").spawn_scoped(scope, work);
+                        sinks.push(Some(sink.map_err(thread_failed)?));
+                        let work = move || self.send_tcp(flow, to, clock, stop);
+                        senders.push(sender.spawn_scoped(scope, work).map_err(thread_failed)?);
+                    }
+                }
             }
-            let (over_flag, clock_ref) = (&over, &clock);
-            let thread = thread::Builder::new().name("paceline-receive".into());
-            let work = move || {
-                self.begin();
-                receive::receive(&mut receivers, clock_ref, over_flag);
-                self.end();
-            };
-            thread.spawn_scoped(scope, work).map_err(broken("start a thread"))?;
+            let work = move || self.work(|| receive::receive(&mut receivers, clock, over));
+            named("paceline-receive").spawn_scoped(scope, work).map_err(thread_failed)?;
             let mut broken_off = false;
-            while !senders.iter().all(|sender| sender.is_finished()) {
-                thread::sleep(WATCH);
-                if watch(clock.now().min(self.window.end)).is_break() {
-                    broken_off = true;
-                    stop.store(true, Ordering::Relaxed);
-                }
+            // Flows that have completed early are over; the run is not.
+            while !broken_off && (clock.now() < self.window.end || !all_over(&senders)) {
+                let left = self.window.end.saturating_sub(clock.now()) / PS_PER_NS;
+                thread::sleep(Duration::from_nanos(left).clamp(SHORTEST_WATCH, WATCH));
+                broken_off = watch(clock.now().min(self.window.end)).is_break();
+                // Why is found out below.
+                broken_off |= self.failed.load(Ordering::Relaxed);
             }
-            let records: Result<Vec<SenderRecord>, LiveError> = senders
+            stop.store(broken_off, Ordering::Relaxed);
+            // A panic there is a bug; it has been printed.
+            let panicked = |_| LiveError::Emulator(Error::Killed);
+            let senders: Vec<Result<SenderRecord, LiveError>> =
+                senders.into_iter().map(|sender| sender.join().map_err(panicked)?).collect();
+            drop(over_at_last);
+            let payloads: Vec<Result<Option<u64>, LiveError>> = sinks
                 .into_iter()
-                // A panic there is a bug; it has been printed.
-                .map(|sender| sender.join().unwrap_or(Err(LiveError::Emulator(Error::Killed))))
+                .map(|sink| sink.map(|sink| sink.join().map_err(panicked)?).transpose())
                 .collect();
-            if broken_off {
-                return Ok(None);
-            }
-            // Flows that completed early have ended; the run has not.
-            while clock.now() < self.window.end {
-                thread::sleep(WATCH.min(Duration::from_nanos(
-                    (self.window.end - clock.now().min(self.window.end)) / PS_PER_NS,
-                )));
-                if watch(clock.now().min(self.window.end)).is_break() {
-                    return Ok(None);
-                }
-            }
-            records.map(Some)
+            let senders = senders.into_iter().collect::<Result<_, LiveError>>()?;
+            let payloads = payloads.into_iter().collect::<Result<_, LiveError>>()?;
+            Ok((!broken_off).then_some(Reports { senders, payloads }))
         })
     }
 
@@ -233,12 +280,8 @@ impl Crew {
         clock: &Clock,
         stop: &AtomicBool,
     ) -> Result<SenderRecord, LiveError> {
-        self.begin();
         let (start, window) = (flow.start_ps, self.window);
-        while clock.now() < start && !stop.load(Ordering::Relaxed) {
-            let left = Duration::from_nanos((start - clock.now().min(start)) / PS_PER_NS);
-            thread::sleep(left.min(WATCH));
-        }
+        sleep_until(start, clock, stop);
         let name = flow.name.clone();
         let mut flow = flow;
         let blocking = match &mut flow.stack {
@@ -251,29 +294,86 @@ impl Crew {
         };
         let host = HostedDatagram::new(flow, number, self.seed, start, window);
         let mut driver = Driver::new(host, start, blocking, window);
-        let ended = send::send(&mut driver, socket, clock, self.overhead.into(), stop);
-        self.end();
+        let overhead = self.overhead.into();
+        let ended = self.work(|| send::send(&mut driver, socket, clock, overhead, stop));
         match ended {
             Ended::Over => Ok(driver.finish(clock.now())),
             Ended::Unbounded => {
+                self.failed.store(true, Ordering::Relaxed);
                 let at_s = clock.now() as f64 / 1e12;
                 Err(LiveError::Plan(PlanError::Unbounded { flow: name, at_s }))
             }
         }
     }
 
-    /// A thread of an endpoint begins.
-    fn begin(&self) {
+    /// The sending end of a TCP flow, from its start to the end of the run.
+    fn send_tcp(
+        &self,
+        flow: FlowPlan,
+        to: SocketAddr,
+        clock: &Clock,
+        stop: &AtomicBool,
+    ) -> Result<SenderRecord, LiveError> {
+        let SocketAddr::V4(to) = to else { unreachable!("it was bound to an IPv4 address") };
+        sleep_until(flow.start_ps, clock, stop);
+        let sending = tcp::Sending { to, clock, window: self.window, stop };
+        let record = self.work(|| sending.run(flow));
+        record.map_err(|error| {
+            self.failed.store(true, Ordering::Relaxed);
+            LiveError::system("send over TCP")(error)
+        })
+    }
+
+    /// The receiving end of a TCP flow.
+    fn sink(
+        &self,
+        listener: &TcpListener,
+        clock: &Clock,
+        window: [Picos; 2],
+        over: &AtomicBool,
+    ) -> Result<u64, LiveError> {
+        let taken = self.work(|| tcp::sink(listener, clock, window, over));
+        taken.map_err(LiveError::system("receive over TCP"))
+    }
+
+    /// Does the work of an endpoint, on a thread of its own.
+    fn work<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.realtime {
             // The emulator's threads have it too, so it is allowed.
             let _ = set_realtime(true);
         }
         let _ = nix::sys::prctl::set_timerslack(1);
+        let before = sys::thread_cpu_s();
+        let result = work();
+        let cpu_s = sys::thread_cpu_s() - before;
+        self.cpu_ns.fetch_add((cpu_s * 1e9) as u64, Ordering::Relaxed);
+        result
     }
+}
 
-    /// It ends.
-    fn end(&self) {
-        self.cpu_ns.fetch_add((sys::thread_cpu_s() * 1e9) as u64, Ordering::Relaxed);
+fn named(name: &str) -> thread::Builder {
+    thread::Builder::new().name(name.into())
+}
+
+fn thread_failed(error: io::Error) -> LiveError {
+    LiveError::system("start a thread")(error)
+}
+
+fn all_over<T>(threads: &[thread::ScopedJoinHandle<'_, T>]) -> bool {
+    threads.iter().all(|thread| thread.is_finished())
+}
+
+/// Connects two sockets with each other.
+fn join(near: &UdpSocket, far: &UdpSocket) -> io::Result<()> {
+    near.connect(far.local_addr()?)?;
+    far.connect(near.local_addr()?)
+}
+
+fn sleep_until(time: Picos, clock: &Clock, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed)
+        && let Some(left) = time.checked_sub(clock.now()).filter(|left| *left > 0)
+    {
+        thread::sleep(Duration::from_nanos(left.div_ceil(PS_PER_NS)).min(WATCH));
     }
 }
 
@@ -287,31 +387,40 @@ impl Drop for Finally<'_> {
 }
 
 fn finish(
-    senders: Vec<SenderRecord>,
-    up: Observed,
+    reports: Reports,
+    mut up: Observed,
     down: Observed,
     counts: [&Counts; 2],
     packets: Vec<PacketSizes>,
     cpu_s: f64,
 ) -> Finished {
-    let sent: u64 = senders.iter().map(|sender| sender.sent_packets).sum();
-    let entered: u64 = up.flows.iter().map(|flow| flow.entered_packets()).sum();
+    let Reports { mut senders, payloads } = reports;
+    let mut unseen_packets = 0;
+    let ends = senders.iter_mut().zip(payloads);
+    for (delivery, (sender, payload)) in up.flows.iter_mut().zip(ends) {
+        let entered = delivery.entered_packets();
+        match payload {
+            // The kernel's count is of another moment than the end of the run.
+            Some(payload) => {
+                sender.sent_packets = entered;
+                delivery.set_payload(payload);
+            }
+            None => unseen_packets += sender.sent_packets.saturating_sub(entered),
+        }
+    }
+    let flows = up.flows.into_iter().zip(senders);
+    let flows: Vec<_> = flows.map(|(delivery, sender)| delivery.outcome(sender)).collect();
     let mut links: Vec<(usize, LinkOutcome)> = up.links.into_iter().chain(down.links).collect();
     links.sort_by_key(|(number, _)| *number);
-    let flows =
-        up.flows.into_iter().zip(senders).map(|(delivery, sender)| delivery.outcome(sender));
-    let flows: Vec<_> = flows.collect();
+    let links = links.into_iter().map(|(_, link)| link).collect();
     let late = |of: &Counts| Some([of.lateness.mean_us()?, of.lateness.quantile_us(0.99)?]);
-    let delivered = flows.iter().map(|flow| flow.delivered_packets).sum();
-    let outcome = Outcome {
-        flows,
-        links: links.into_iter().map(|(_, link)| link).collect(),
-        engine: EngineStats { events: 0, packets: delivered, cpu_s, bytes_per_flow: f64::NAN },
+    let engine = EngineStats {
+        events: 0,
+        packets: flows.iter().map(|flow| flow.delivered_packets).sum(),
+        cpu_s,
+        bytes_per_flow: f64::NAN,
     };
-    let health = Health {
-        unseen_packets: sent.saturating_sub(entered),
-        unwritable_packets: up.unwritable_packets,
-        late_us: late(counts[0]),
-    };
-    Finished { outcome, packets, health }
+    let unwritable_packets = up.unwritable_packets;
+    let health = Health { unseen_packets, unwritable_packets, late_us: late(counts[0]) };
+    Finished { outcome: Outcome { flows, links, engine }, packets, health }
 }

@@ -51,29 +51,31 @@ impl Driver {
     /// A datagram that came at `arrived`. What is no ACK is ignored.
     pub fn on_datagram(&mut self, arrived: Picos, datagram: &[u8]) {
         let Some(header) = Header::from_bytes(datagram) else { return };
-        let Some(ack) = header.ack else { return };
+        let Some(ack) = header.ack.filter(|ack| self.host.has_sent(ack.sequence)) else { return };
         let missing = self.missing.on_ack(header.sequence, ack.sequence);
+        self.asked = self.asked.max(arrived);
         self.host.on_ack(arrived, DatagramAck { seq: ack.sequence, missing });
     }
 
-    /// The next packet that is to have left by `now`, if any.
+    /// The next packet that is to have left by `now`, if any. What an earlier time let leave counts from that time on.
     pub fn next(&mut self, now: Picos) -> Option<Departure> {
         self.sample(now);
         if now >= self.window.end {
             return None;
         }
         loop {
-            if let Some(departure) = self.host.poll_send(self.asked) {
-                return Some(departure);
-            }
-            match self.host.deadline().filter(|deadline| *deadline <= now) {
+            let deadline = self.host.deadline().filter(|deadline| *deadline <= now);
+            match deadline {
                 Some(deadline) => {
                     let late = now.saturating_sub(self.catch_up);
                     self.asked = self.asked.max(deadline).max(late);
                     self.host.wake(self.asked);
                 }
-                None if self.asked < now => self.asked = now,
-                None => return None,
+                None => self.asked = self.asked.max(now),
+            }
+            let departure = self.host.poll_send(self.asked);
+            if departure.is_some() || deadline.is_none() {
+                return departure;
             }
         }
     }
@@ -94,6 +96,11 @@ impl Driver {
             self.host.sample(self.next_sample);
             self.next_sample += self.window.sample;
         }
+    }
+
+    /// Packets that the receiver has acknowledged, and that it has found missing.
+    pub fn acknowledged(&self) -> (u64, u64) {
+        self.missing.so_far()
     }
 
     /// The flow is over at `now`.
@@ -216,5 +223,118 @@ impl Outbox {
         }
         self.bytes.clear();
         self.count = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Acked;
+    use paceline_cc::{Needs, PathInfo, registry};
+    use paceline_net::PS_PER_S;
+    use paceline_net::queue::Tag;
+    use paceline_sim::{DatagramOptions, FlowPlan, PacketSizes, Stack};
+    use proptest::prelude::*;
+
+    const WINDOW: Window = Window { warmup: 0, end: PS_PER_S, sample: PS_PER_S / 10 };
+
+    /// A flow with a fixed window, and at most so many packets a second.
+    fn driver(window: u32, cap: Option<u64>) -> Driver {
+        let spec = registry::find("window").unwrap();
+        let mut params = spec.params(None).unwrap();
+        params.set("packets", window.into()).unwrap();
+        let flow = FlowPlan {
+            name: "flow".into(),
+            controller_name: "window".into(),
+            needs: Needs::NONE,
+            fields: Vec::new(),
+            controller: Box::new(move |path: &PathInfo| (spec.build)(&params, path)),
+            stack: Stack::Datagram(DatagramOptions::default()),
+            forward: Vec::new(),
+            reverse: Vec::new(),
+            start_ps: 0,
+            stop_ps: None,
+            size_bytes: None,
+            cap_bytes_per_s: cap.map(|packets| packets * 1500),
+            packets: PacketSizes { data_bytes: 1500, header_bytes: 76, ack_bytes: 76 },
+            tag: Tag::default(),
+        };
+        Driver::new(HostedDatagram::new(flow, 0, 1, 0, WINDOW), 0, false, WINDOW)
+    }
+
+    fn sent(driver: &mut Driver, now: Picos) -> Vec<u64> {
+        std::iter::from_fn(|| driver.next(now)).map(|departure| departure.seq).collect()
+    }
+
+    fn ack(number: u64, sequence: u64) -> [u8; HEADER_BYTES] {
+        let acked = Acked { sequence, sent_ms: 0, received_ms: 0, payload_bytes: 1424 };
+        Header { sequence: number, sent_ms: 0, ack: Some(acked) }.to_bytes()
+    }
+
+    #[test]
+    fn a_window_is_filled_and_an_ack_makes_room() {
+        let mut driver = driver(3, None);
+        assert_eq!(sent(&mut driver, 0), [0, 1, 2]);
+        assert_eq!(sent(&mut driver, PS_PER_MS), []);
+        driver.on_datagram(40 * PS_PER_MS, &ack(0, 0));
+        assert_eq!(sent(&mut driver, 41 * PS_PER_MS), [3]);
+        // Packets 1 and 2 are missing; they are in flight no more.
+        driver.on_datagram(80 * PS_PER_MS, &ack(1, 3));
+        assert_eq!(sent(&mut driver, 80 * PS_PER_MS), [4, 5, 6]);
+        assert_eq!(driver.acknowledged(), (2, 2));
+        let record = driver.finish(PS_PER_S);
+        assert_eq!((record.sent_packets, record.timeouts), (7, 0));
+        let rtt = record.rtt_ms.unwrap();
+        assert_eq!((rtt.min, rtt.max), (39.0, 40.0), "from the sending to the kernel's time stamp");
+    }
+
+    #[test]
+    fn silence_is_answered_by_a_probe() {
+        let mut driver = driver(2, None);
+        assert_eq!(sent(&mut driver, 0), [0, 1]);
+        assert_eq!(sent(&mut driver, 999 * PS_PER_MS), []);
+        assert_eq!(driver.finish(999 * PS_PER_MS).timeouts, 0, "RFC 6298: 1 s");
+    }
+
+    #[test]
+    fn a_late_thread_makes_up_for_a_millisecond_and_no_more() {
+        // 10,000 packets/s: one every 0.1 ms.
+        let mut driver = driver(1000, Some(10_000));
+        let at = |tenths: u64| tenths * PS_PER_MS / 10;
+        assert_eq!(sent(&mut driver, 0).len(), 1);
+        assert_eq!(sent(&mut driver, at(5)).len(), 5);
+        assert_eq!(driver.due(), Some(at(6)));
+        // 5 ms late, of which 4 are lost.
+        assert_eq!(sent(&mut driver, at(56)).len(), 11);
+        assert_eq!(driver.due(), Some(at(57)));
+    }
+
+    #[test]
+    fn nothing_leaves_from_the_end_on() {
+        let mut driver = driver(10, None);
+        assert_eq!(sent(&mut driver, WINDOW.end), []);
+        assert_eq!(driver.due(), None);
+    }
+
+    proptest! {
+        /// Nothing that a peer can send opens the window further, or stops the sender.
+        #[test]
+        fn malformed_datagrams_do_nothing(
+            datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..64), 0..20),
+            acks in prop::collection::vec((any::<u64>(), 8..u64::MAX), 0..20),
+        ) {
+            let mut driver = driver(8, None);
+            prop_assert_eq!(sent(&mut driver, 0).len(), 8);
+            for datagram in datagrams {
+                // The third number of a header of a true ACK would be below 8: not by chance.
+                driver.on_datagram(PS_PER_MS, &datagram);
+            }
+            for (number, sequence) in acks {
+                driver.on_datagram(PS_PER_MS, &ack(number, sequence));
+            }
+            prop_assert_eq!(sent(&mut driver, 2 * PS_PER_MS).len(), 0);
+            driver.on_datagram(PS_PER_MS, &ack(0, 0));
+            prop_assert_eq!(sent(&mut driver, 2 * PS_PER_MS).len(), 1);
+        }
     }
 }

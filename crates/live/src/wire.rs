@@ -2,8 +2,6 @@
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 48;
-/// Payload of the contest's data packets, bytes.
-pub const PAYLOAD_BYTES: usize = 1424;
 /// IPv4 and UDP headers, bytes.
 pub const IP_UDP_BYTES: usize = 28;
 
@@ -87,6 +85,11 @@ impl Missing {
             self.missing = self.next.saturating_sub(self.acks);
         }
         self.missing
+    }
+
+    /// Packets acknowledged, and packets missing.
+    pub fn so_far(&self) -> (u64, u64) {
+        (self.acks, self.missing)
     }
 }
 

@@ -43,21 +43,28 @@ impl Loss {
                 }
                 lost
             }
-            LossModel::OnOff { on_ps, off_ps } => {
-                while self.until <= now {
-                    self.bad = !self.bad;
-                    let mean_ps = if self.bad { off_ps } else { on_ps };
-                    let lasts = duration(&mut self.random, mean_ps);
-                    self.until = self.until.saturating_add(lasts);
-                }
-                self.bad
-            }
+            LossModel::OnOff { .. } if now < self.until => self.bad,
+            LossModel::OnOff { on_ps, off_ps } => self.turn(now, on_ps, off_ps),
             LossModel::GilbertElliott { p, r, loss_bad, loss_good } => {
                 let turns = self.random.chance(if self.bad { r } else { p });
                 self.bad ^= turns;
                 self.random.chance(if self.bad { loss_bad } else { loss_good })
             }
         }
+    }
+
+    /// Turns the link on or off, as often as it has been due by `now`; whether it is off then. Apart, so that other models do not pay
+    /// for the registers that the logarithm takes.
+    #[cold]
+    #[inline(never)]
+    fn turn(&mut self, now: Picos, on_ps: Picos, off_ps: Picos) -> bool {
+        while self.until <= now {
+            self.bad = !self.bad;
+            let mean_ps = if self.bad { off_ps } else { on_ps };
+            let lasts = duration(&mut self.random, mean_ps);
+            self.until = self.until.saturating_add(lasts);
+        }
+        self.bad
     }
 }
 

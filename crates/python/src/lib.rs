@@ -5,12 +5,14 @@
 //! states every signature and is checked against this binary by `make lint`.
 
 mod build_info;
+mod contest;
 mod controllers;
 mod drive;
 mod errors;
 mod events;
 mod link;
 mod py_controller;
+mod recorder;
 mod run;
 mod trace;
 
@@ -21,6 +23,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use crate::build_info::build_info;
+    #[pymodule_export]
+    use crate::contest::{contest_receive, contest_send};
     #[pymodule_export]
     use crate::controllers::controllers;
     #[pymodule_export]
@@ -33,6 +37,8 @@ mod _native {
     use crate::link::run_link;
     #[pymodule_export]
     use crate::py_controller::ControllerCore;
+    #[pymodule_export]
+    use crate::recorder::{trace_record, trace_serve};
     #[pymodule_export]
     use crate::run::{check_scenario, export_qlog, run, scenario_schema};
     #[pymodule_export]

@@ -2,27 +2,33 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use paceline_emulator::{Counts, Direction, Emulation, Error, Lateness, LogFile};
+use paceline_emulator::{
+    Counts, Direction, Emulation, Error, Host, Lateness, LogFile, Reach, Status,
+};
 use paceline_lab::scenario::{EmulatedDirection, emulated_link};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::errors::{input_error, run_error};
 
-/// Runs `command` behind the link that `options` (flags without dashes, values) describe and waits for its end.
+/// Runs `command`, on as many hosts as there are `access_delays_s`, behind the link that `options` (flags without dashes, values) describe and waits for its end.
 ///
-/// `logs` are those of the uplink and of the downlink.
+/// `outside`: it reaches what this host reaches. `logs` are those of the uplink and of the downlink.
 ///
-/// Returns JSON: `{"status": exit status, "uplink": {…}, "downlink": {…}, "log_failure"}`, the packets of each direction, and why a
-/// log is not complete, or null. The interpreter lock
-/// is released meanwhile; signals go to the command. To be called from the main thread.
+/// Returns JSON: `{"statuses": exit statuses, "uplink": {…}, "downlink": {…}, "log_failure"}`, the packets of each direction, and
+/// why a log is not complete, or null. The interpreter lock is released meanwhile; signals go to the command. To be called from
+/// the main thread.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python has names for them")]
 pub fn run_link(
     py: Python<'_>,
     options: Vec<(String, String)>,
     seed: u64,
     realtime: bool,
+    outside: bool,
+    access_delays_s: Vec<f64>,
     logs: (Option<PathBuf>, Option<PathBuf>),
     command: Vec<OsString>,
 ) -> PyResult<String> {
@@ -46,15 +52,21 @@ pub fn run_link(
         |path: &Path| if paths[0].1.as_deref() == Some(path) { "uplink" } else { "downlink" };
     let [up_log, down_log] = paths.clone().map(log_file);
     let (up, down) = (direction(up, up_log), direction(down, down_log));
+    let reach = if outside { Reach::Outside } else { Reach::Host };
     let emulation = Emulation { up, down, seed, realtime };
-    let outcome = py.detach(|| paceline_emulator::run(emulation, &command));
+    let host = |delay_s: &f64| {
+        let access_delay = Duration::try_from_secs_f64(*delay_s).map_err(input_error)?;
+        Ok(Host { access_delay, command: command.clone() })
+    };
+    let hosts: Vec<Host> = access_delays_s.iter().map(host).collect::<PyResult<_>>()?;
+    let outcome = py.detach(|| paceline_emulator::run_hosts(emulation, reach, &hosts));
     let outcome = outcome.map_err(|error| match error {
         Error::Command { .. } => input_error(error),
         Error::Log { ref path, .. } => input_error(format!("--{}-log {error}", flag(path))),
         _ => run_error(error),
     })?;
     let answer = json!({
-        "status": outcome.status.code(),
+        "statuses": outcome.statuses.into_iter().map(Status::code).collect::<Vec<_>>(),
         "uplink": describe(&outcome.up),
         "downlink": describe(&outcome.down),
         "log_failure": outcome.log_failure,

@@ -133,7 +133,7 @@ impl Reached {
 ///
 /// On Ctrl-C `fault` is set, which silences every Python controller of the run, and `KeyboardInterrupt` is raised here; the
 /// thread is left to end by itself.
-fn interruptible<T: Send + 'static>(
+pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     fault: &Fault,
     tell: impl Fn() -> PyResult<()>,
@@ -202,8 +202,16 @@ impl World {
 /// Bad input where another scenario would run, a failed run where this machine cannot.
 fn world_error(error: WorldError) -> PyErr {
     match error {
-        WorldError::Live(LiveError::Emulator(_) | LiveError::System { .. }) => run_error(error),
+        WorldError::Live(error) => live_error(error),
         _ => input_error(error),
+    }
+}
+
+/// As [`world_error`].
+pub fn live_error(error: LiveError) -> PyErr {
+    match error {
+        LiveError::Emulator(_) | LiveError::System { .. } => run_error(error),
+        LiveError::Unsupported(_) | LiveError::Plan(_) => input_error(error),
     }
 }
 

@@ -149,7 +149,8 @@ pub fn trace_convert(
     Ok(json!({ "from_mbps": from_bps / 1e6, "to_mbps": trace.mean_bps() / 1e6 }).to_string())
 }
 
-fn write(trace: &Trace, out: &str) -> PyResult<()> {
+/// Writes `trace` to the file `out`.
+pub fn write(trace: &Trace, out: &str) -> PyResult<()> {
     let mut text = Vec::new();
     trace.write(&mut text).map_err(run_error)?;
     put(out, &text)

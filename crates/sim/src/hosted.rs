@@ -99,8 +99,8 @@ impl HostedDatagram {
     /// An ACK that reached this machine at `arrived`. What cannot be one is ignored: of a packet that was not sent, or not yet.
     pub fn on_ack(&mut self, arrived: Picos, ack: DatagramAck) {
         let DatagramAck { seq, missing } = ack;
-        let sent_ns = self.sender.sent_ns(seq).filter(|_| seq < self.sender.next_seq());
-        if missing > seq || sent_ns.is_none_or(|sent_ns| sent_ns > arrived / PS_PER_NS) {
+        let sent_ns = self.sender.sent_ns(seq).filter(|_| self.has_sent(seq));
+        if !self.has_sent(missing) || sent_ns.is_none_or(|sent_ns| sent_ns > arrived / PS_PER_NS) {
             return;
         }
         let packet = Packet::data(0, seq, 0, 0, 0).acknowledging(missing, (0, 0), 0);
@@ -133,6 +133,11 @@ impl HostedDatagram {
     /// Packets in flight by its own account.
     pub fn in_flight(&self) -> u64 {
         self.sender.in_flight()
+    }
+
+    /// Whether there has been a packet `seq`.
+    pub fn has_sent(&self, seq: u64) -> bool {
+        seq < self.sender.next_seq()
     }
 
     /// Whether all that there was to send has been acknowledged.
@@ -297,6 +302,11 @@ impl Delivery {
             self.rows.push([bps(bytes, self.window.sample), queueing_ms, delivered, lost]);
             self.next_sample += self.window.sample;
         }
+    }
+
+    /// Payload that came within the window, bytes, where the receiver knows better: it counts none twice.
+    pub fn set_payload(&mut self, bytes: u64) {
+        self.meter.window_payload_bytes = bytes;
     }
 
     /// Data packets that came to the link.

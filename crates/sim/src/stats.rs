@@ -35,7 +35,7 @@ impl Resolution {
 }
 
 /// A distribution of non-negative integers (nanoseconds) from a time on, summarised in a unit of the caller's choice. Takes memory
-/// from the first sample on, and then at most 2 bytes a counter.
+/// from the first sample on, and then a byte a counter; twice that once 256 samples were alike.
 ///
 /// Percentiles are off by less than a step of the [`Histogram`]: 0.2 % at full resolution; with a budget of n counters and
 /// samples from a to b, 2 (log2(b / a) + 0.09) / (n - 2). That is the worst case, all samples of a step at one end of it; as a

@@ -20,7 +20,7 @@ from paceline.arena.running import Contestant, Job, Outcome, check_contestants, 
 from paceline.arena.setting import CONTEST, Setting
 from paceline.arena.traces import Direction, find, generate
 from paceline.cli.output import console, print_json, print_table
-from paceline.cli.run import PATIENCE_S, World, named_controller
+from paceline.cli.run import PATIENCE_S, World, controller_class
 from paceline.controller import controllers
 from paceline.quantity import duration_s
 from paceline.running import check
@@ -136,7 +136,7 @@ def _contestants(names: Sequence[str] | None, reference: str | None) -> tuple[li
     found: list[Contestant] = []
     by_text: dict[str, str] = {}
     for text in texts:
-        chosen = named_controller(text)
+        chosen = controller_class(text)
         file = None if isinstance(chosen, str) else Path(text.rpartition(":")[0])
         contestant = Contestant.of(chosen, file)
         if any(other.name == contestant.name for other in found):

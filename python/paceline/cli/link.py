@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from paceline import _native
+from paceline._native import InputError
 from paceline.cli.output import console
+from paceline.quantity import duration_s
 
 Text = str | None
 
@@ -85,6 +87,24 @@ def link(
         bool,
         typer.Option("--realtime", help="Real-time priority for the emulator: exact on a busy machine, at the cost of the rest."),
     ] = False,
+    outside: Annotated[
+        bool,
+        typer.Option(
+            "--outside", help="The command reaches what this machine reaches, too, under this machine's address (IPv4)."
+        ),
+    ] = False,
+    hosts: Annotated[
+        int, typer.Option(min=1, max=64, help="Run the command so often, on hosts of their own that share the link.")
+    ] = 1,
+    host_delay: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host-delay",
+            metavar="TIME",
+            help="Delay between a host and the link, each way; repeat it for the second, third, … host [none].",
+            show_default=False,
+        ),
+    ] = None,
     summary: Annotated[bool, typer.Option("--summary", help="At the end, say on stderr what became of the packets.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="The summary as one JSON object, the last line on stderr: stdout is the command's.")
@@ -93,7 +113,8 @@ def link(
     """Run a program behind an emulated link; leave with its exit status.
 
     The program sees one network, whose other end is this machine, at the address in PACELINE_BASE (and MAHIMAHI_BASE). Nothing
-    beyond this machine can be reached. Links nest. Needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN, and /dev/net/tun.
+    beyond this machine can be reached, unless with --outside. Links nest. Needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN, and
+    /dev/net/tun; --outside needs CAP_NET_RAW as well.
     """
     given = {
         "uplink": uplink,
@@ -122,8 +143,10 @@ def link(
     options = [(flag, value) for flag, value in given.items() if value is not None]
     program = command or [os.environ.get("SHELL", "/bin/sh")]
     sys.stdout.flush()
-    answer = json.loads(_native.run_link(options, seed, realtime, (uplink_log, downlink_log), program))
-    status = answer["status"]
+    delays = _access_delays(hosts, host_delay or [])
+    answer = json.loads(_native.run_link(options, seed, realtime, outside, delays, (uplink_log, downlink_log), program))
+    status = next((status for status in answer["statuses"] if status), 0)
+    answer = {"status": status, **answer}
     if failure := answer["log_failure"]:
         console(stderr=True).print(f"error: the log is not complete: {failure}", soft_wrap=True)
         status = status or 1
@@ -133,6 +156,14 @@ def link(
         for direction in ("uplink", "downlink"):
             console(stderr=True).print(_summary(direction, answer[direction]), soft_wrap=True)
     raise typer.Exit(status)
+
+
+def _access_delays(hosts: int, given: list[str]) -> list[float]:
+    """The delay of every host, s; those that are not given have none."""
+    if len(given) > hosts:
+        raise InputError(f"--host-delay {given[hosts]}: there is no host {hosts + 1}; add --hosts {len(given)}")
+    delays = [0.0 if text.strip() in ("0 s", "0s") else duration_s("--host-delay", text) for text in given]
+    return delays + [0.0] * (hosts - len(given))
 
 
 def _summary(direction: str, counts: dict[str, Any]) -> str:

@@ -125,7 +125,7 @@ def schema() -> None:
 def _plan(names: Sequence[str], out: Path) -> list[Job]:
     planned: list[Job] = []
     for text in names:
-        chosen = named_controller(text)
+        chosen = controller_class(text)
         name = chosen if isinstance(chosen, str) else chosen.__name__
         directory = out / (re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.") or "controller")
         if any(job.out == directory for job in planned):
@@ -134,7 +134,7 @@ def _plan(names: Sequence[str], out: Path) -> list[Job]:
     return planned
 
 
-def named_controller(text: str) -> str | type[Controller]:
+def controller_class(text: str) -> str | type[Controller]:
     """``NAME``, ``NAME:PROFILE`` or ``NAME,KEY=VALUE``, all checked with the scenario; or ``FILE.py:CLASS``, loaded here."""
     path, _, name = text.rpartition(":")
     file = Path(path)
@@ -210,7 +210,8 @@ def _wait(futures: Sequence[Future[dict[str, Any]]], reached: Sequence[float], o
             done_of_all = f"{len(futures) - len(pending)} of {len(futures)} runs done"
             if on is World.SIM:
                 status.update(
-                    f"simulating: {done_of_all}, {passed:.1f} s simulated in {elapsed:.0f} s ({passed / elapsed:.3g} times real time)"
+                    f"simulating: {done_of_all}, "
+                    f"{passed:.1f} s simulated in {elapsed:.0f} s ({passed / elapsed:.3g} times real time)"
                 )
             else:
                 status.update(f"running in real time: {done_of_all}, {passed:.0f} s carried out in {elapsed:.0f} s")

@@ -64,6 +64,88 @@ def convert(
     console().print(f"mean   {means['from_mbps']:.4f} Mbit/s before, {means['to_mbps']:.4f} Mbit/s after", soft_wrap=True)
 
 
+#: TCP and UDP port of `trace serve`.
+PORT = 5310
+
+
+@app.command()
+def serve(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP and UDP port; 0 for any.")] = PORT,
+    bind: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = "0.0.0.0",  # noqa: S104
+) -> None:
+    """Be the far end of measurements (paceline trace record), one after the other, until Ctrl-C."""
+
+    def told(line: str) -> None:
+        console().print(line, soft_wrap=True)
+
+    _native.trace_serve(bind, port, told)
+
+
+@app.command()
+def record(
+    server: Annotated[str, typer.Argument(metavar="HOST[:PORT]", help="Where trace serve runs.", show_default=False)],
+    uplink: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Measure the way to the server into this file.", show_default=False)
+    ] = None,
+    downlink: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Measure the way from the server into this file.", show_default=False)
+    ] = None,
+    duration: Annotated[str, typer.Option(help='Length of the traces, as "60 s".')] = "60 s",
+    warm_up: Annotated[str, typer.Option(help="How long the link is loaded before.")] = "5 s",
+    least_wait: Annotated[str, typer.Option(help="More is sent while packets wait for less than this.")] = "750 ms",
+    most_wait: Annotated[str, typer.Option(help="Less is sent while packets wait for longer.")] = "3 s",
+    packet: Annotated[int, typer.Option(metavar="BYTES", min=100, max=9000, help="Size of the packets, IP.")] = 1500,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
+) -> None:
+    """Measure a live link into traces: load it, so that packets always wait, and write down when they arrive.
+
+    Of two directions, one is measured after the other.
+    """
+    if uplink is None and downlink is None:
+        raise InputError("nothing to measure: name a file with --uplink, --downlink or both")
+    if uplink is not None and downlink is not None and uplink.resolve() == downlink.resolve():
+        raise InputError(f"--downlink {downlink}: is the trace of the uplink as well")
+    host, port = _host_and_port(server)
+    times = (
+        duration_s("--duration", duration),
+        duration_s("--warm-up", warm_up),
+        duration_s("--least-wait", least_wait),
+        duration_s("--most-wait", most_wait),
+    )
+    measured: dict[str, dict[str, float]] = {}
+    for direction, path in (("uplink", uplink), ("downlink", downlink)):
+        if path is None:
+            continue
+        answer = _native.trace_record(host, port, direction == "uplink", str(path), times, packet)
+        if answer is None:
+            raise typer.Exit(130)
+        measured[direction] = json.loads(answer)
+        if not as_json:
+            console().print(f"{direction}: {path}, {_described(measured[direction])}", soft_wrap=True)
+    if as_json:
+        print_json(measured)
+
+
+def _host_and_port(server: str) -> tuple[str, int]:
+    """The two parts of ``HOST[:PORT]``; an IPv6 address with a port stands in brackets."""
+    host, colon, port = server.rpartition(":")
+    if server.startswith("[") and server.endswith("]"):
+        return server[1:-1], PORT
+    if not colon or (":" in host and not host.startswith("[")):
+        return server, PORT
+    if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise InputError(f"{server}: {port!r} is no port; allowed: 1 to 65535")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _described(found: dict[str, float]) -> str:
+    text = f"mean {found['mean_mbps']:.3f} Mbit/s, {found['packets']:.0f} packets, {found['lost']:.0f} lost"
+    text += f", waited {found['mean_wait_ms']:.0f} ms on average"
+    if idle := found["hardly_waited"]:
+        text += f"\n  {idle:.0f} of them waited for less than 10 ms: there the link may have been idle, and can do more than this"
+    return text
+
+
 def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"

@@ -19,6 +19,7 @@ mod delay_threshold;
 mod exp_penalty;
 mod fast;
 mod fast_at;
+mod horizon;
 mod hpcc;
 mod hstcp;
 mod htcp;
@@ -38,6 +39,7 @@ mod reno;
 mod rtt_aimd;
 mod rtt_gradient;
 mod scalable;
+mod silences;
 mod sprout;
 mod swift;
 mod timely;
@@ -102,4 +104,5 @@ pub(crate) static ALL: &[&Spec] = &[
     &rtt_gradient::SPEC,
     &cycle_gain::SPEC,
     &latte::SPEC,
+    &horizon::SPEC,
 ];

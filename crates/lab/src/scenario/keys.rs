@@ -673,7 +673,7 @@ static ECNS: Variants = Variants {
 static STACKS: Variants = Variants {
     name: "stack",
     list: &[Variant { name: "tcp", table: &TCP }, Variant { name: "datagram", table: &DATAGRAM }],
-    unavailable: &[("quic", "is not simulated: it needs a live run, which is not available yet")],
+    unavailable: &[("quic", "is not simulated, and live runs do not have it yet")],
     bare: true,
 };
 static TCP: Table = Table {

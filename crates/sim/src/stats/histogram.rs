@@ -37,9 +37,9 @@ pub(super) struct Histogram {
     min: u64,
     /// Largest sample less the smallest.
     span: u64,
-    /// Samples per step, modulo 2^16: few flows of many count more than that in one step, and all pay for wider counters.
-    counts: Box<[u16]>,
-    /// How often which counter started again at 0, by its place.
+    /// Samples per step, modulo 2^8: few flows of many count more than that in one step, and all pay for wider counters.
+    counts: Box<[u8]>,
+    /// How often which counter started again at 0.
     wraps: Option<Box<Wraps>>,
     /// The step of the first counter.
     first: u16,
@@ -50,8 +50,39 @@ pub(super) struct Histogram {
     level: u8,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Wraps(Vec<(u16, u32)>);
+#[derive(Clone, Debug)]
+struct Wraps {
+    /// By place, modulo 2^8.
+    often: Box<[u8]>,
+    /// How often which of these started again at 0, by its place.
+    more: Vec<(u16, u32)>,
+}
+
+impl Wraps {
+    fn new(counters: usize) -> Self {
+        Self { often: vec![0; counters].into(), more: Vec::new() }
+    }
+
+    /// The counter at `place` has started again at 0 `times` times more.
+    fn add(&mut self, place: u16, times: u32) {
+        let often = &mut self.often[usize::from(place)];
+        let times = u32::from(*often) + times;
+        *often = times as u8;
+        if times > u32::from(u8::MAX) {
+            self.add_more(place, times >> 8);
+        }
+    }
+
+    fn add_more(&mut self, place: u16, times: u32) {
+        match self.more.binary_search_by_key(&place, |(at, _)| *at) {
+            Ok(known) => self.more[known].1 = self.more[known].1.saturating_add(times),
+            Err(at) => {
+                self.more.reserve_exact(1);
+                self.more.insert(at, (place, times));
+            }
+        }
+    }
+}
 
 /// Counters from the first sample on, where the budget allows: a table that is small stays where it is.
 const FIRST_COUNTERS: u16 = 32;
@@ -79,10 +110,10 @@ impl Histogram {
 
     /// Memory it holds beyond its own size, bytes.
     pub(super) fn heap_bytes(&self) -> usize {
-        let wraps = self
-            .wraps
-            .as_ref()
-            .map_or(0, |wraps| size_of::<Wraps>() + wraps.0.capacity() * size_of::<(u16, u32)>());
+        let wraps = self.wraps.as_ref().map_or(0, |wraps| {
+            let more = wraps.more.capacity() * size_of::<(u16, u32)>();
+            size_of::<Wraps>() + size_of_val(&*wraps.often) + more
+        });
         size_of_val(&*self.counts) + wraps
     }
 
@@ -95,7 +126,7 @@ impl Histogram {
     /// Fetches the counters, unless they are many: then there are few flows, and they are in the cache.
     #[inline]
     pub(super) fn prefetch_counters(&self) {
-        prefetch_bytes(self.counts.as_ptr().cast(), size_of_val(&*self.counts).min(160));
+        prefetch_bytes(self.counts.as_ptr().cast(), size_of_val(&*self.counts).min(80));
     }
 
     #[inline]
@@ -109,22 +140,16 @@ impl Histogram {
         self.recent = place as u16;
         *count = count.wrapping_add(1);
         if *count == 0 {
-            self.carry(place as u16, 1);
+            self.carry(place as u16);
         }
     }
 
-    /// The counter at `place` has started again at 0 so many times.
+    /// The counter at `place` has started again at 0.
     #[cold]
     #[inline(never)]
-    fn carry(&mut self, place: u16, times: u32) {
-        let Wraps(wraps) = &mut **self.wraps.get_or_insert_default();
-        match wraps.binary_search_by_key(&place, |(at, _)| *at) {
-            Ok(known) => wraps[known].1 = wraps[known].1.saturating_add(times),
-            Err(at) => {
-                wraps.reserve_exact(1);
-                wraps.insert(at, (place, times));
-            }
-        }
+    fn carry(&mut self, place: u16) {
+        let counters = self.counts.len();
+        self.wraps.get_or_insert_with(|| Box::new(Wraps::new(counters))).add(place, 1);
     }
 
     /// Makes `value` one of the extremes, and room for it.
@@ -163,7 +188,16 @@ impl Histogram {
         let was = u32::from(self.first);
         let first = was >> coarser;
         let now_at = |place: usize| (((was + place as u32) >> coarser) - first) as u16;
-        let wraps = self.wraps.take();
+        if let Some(wraps) = self.wraps.take() {
+            let mut coarse = Wraps::new(self.counts.len());
+            for (place, often) in wraps.often.iter().enumerate() {
+                coarse.add(now_at(place), u32::from(*often));
+            }
+            for (place, times) in wraps.more {
+                coarse.add_more(now_at(usize::from(place)), times);
+            }
+            self.wraps = Some(Box::new(coarse));
+        }
         // No counter moves up, so each is taken before another comes to its place.
         for place in 1..self.counts.len() {
             let count = std::mem::take(&mut self.counts[place]);
@@ -171,11 +205,8 @@ impl Histogram {
             let overflows;
             (*sum, overflows) = sum.overflowing_add(count);
             if overflows {
-                self.carry(now_at(place), 1);
+                self.carry(now_at(place));
             }
-        }
-        for (place, times) in wraps.into_iter().flat_map(|wraps| wraps.0) {
-            self.carry(now_at(usize::from(place)), times);
         }
         (self.level, self.first) = (level as u8, first as u16);
     }
@@ -183,31 +214,23 @@ impl Histogram {
     /// Moves the window: so many counters from step `first` on, all that have counted something among them.
     fn move_to(&mut self, first: u32, counters: u32) {
         let up = u32::from(self.first) as i32 - first as i32;
-        let moved = |place: usize| (place as i32 + up) as usize;
-        if counters as usize == self.counts.len() {
-            if up > 0 {
-                self.counts.rotate_right(up as usize);
-            } else {
-                self.counts.rotate_left(-up as usize);
-            }
-        } else {
-            let mut counts = vec![0; counters as usize];
-            let used = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-            used.for_each(|(place, count)| counts[moved(place)] = *count);
-            self.counts = counts.into();
-        }
-        for (place, _) in self.wraps.iter_mut().flat_map(|wraps| &mut wraps.0) {
-            *place = moved(usize::from(*place)) as u16;
+        move_counts(&mut self.counts, up, counters as usize);
+        if let Some(wraps) = &mut self.wraps {
+            move_counts(&mut wraps.often, up, counters as usize);
+            wraps.more.iter_mut().for_each(|(place, _)| *place = (i32::from(*place) + up) as u16);
         }
         self.first = first as u16;
     }
 
     /// The steps in which samples fell, in order, and how many.
     fn steps(&self) -> impl Iterator<Item = (u32, u64)> {
-        let mut wraps = self.wraps.iter().flat_map(|wraps| &wraps.0).peekable();
+        let wraps = self.wraps.as_deref();
+        let mut more = wraps.into_iter().flat_map(|wraps| &wraps.more).peekable();
         self.counts.iter().enumerate().filter_map(move |(place, count)| {
-            let wraps = wraps.next_if(|(at, _)| usize::from(*at) == place);
-            let count = u64::from(*count) + wraps.map_or(0, |(_, times)| u64::from(*times) << 16);
+            let often = wraps.map_or(0, |wraps| u64::from(wraps.often[place]));
+            let more = more.next_if(|(at, _)| usize::from(*at) == place);
+            let more = more.map_or(0, |(_, times)| u64::from(*times));
+            let count = u64::from(*count) + (often << 8) + (more << 16);
             (count > 0).then(|| (u32::from(self.first) + place as u32, count))
         })
     }
@@ -229,6 +252,22 @@ impl Histogram {
         }
         found
     }
+}
+
+/// Moves what was counted `up` places up, into so many counters.
+fn move_counts(counts: &mut Box<[u8]>, up: i32, counters: usize) {
+    if counters == counts.len() {
+        if up > 0 {
+            counts.rotate_right(up as usize);
+        } else {
+            counts.rotate_left(-up as usize);
+        }
+        return;
+    }
+    let mut moved = vec![0; counters];
+    let used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+    used.for_each(|(place, count)| moved[(place as i32 + up) as usize] = *count);
+    *counts = moved.into();
 }
 
 #[cfg(test)]

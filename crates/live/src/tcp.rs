@@ -1,0 +1,236 @@
+//! Flows of this kernel's TCP: a sender that always has something to send, and one that takes it.
+
+use std::io::{self, ErrorKind, Write};
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, socket};
+use paceline_net::{PS_PER_MS, Picos};
+use paceline_sim::FlowPlan;
+use paceline_sim::hosted::{SenderRecord, SenderSample, Times, Window};
+
+use crate::clock::Clock;
+use crate::sys;
+use crate::tcp_info::TcpInfo;
+
+/// Our controllers that the kernel may have, and what it calls them.
+pub const KERNEL_NAMES: [(&str, &str); 3] = [("reno", "reno"), ("cubic", "cubic"), ("bbr1", "bbr")];
+
+/// Socket buffers, bytes: 1 Gbit/s over half a second.
+pub const BUFFER: usize = 64 << 20;
+/// What may wait in the kernel unsent: a flow that is to stop soon does.
+const UNSENT: u32 = 128 << 10;
+/// How often the connection is looked at.
+const LOOK: Picos = 5 * PS_PER_MS;
+/// The wish to stop is looked for as often.
+const LOOK_MS: u16 = 5;
+
+/// What the kernel calls the controller `name`, of which the profile `linux` may be asked for; `None` if it has none.
+pub fn kernel_name(name: &str) -> Option<&'static str> {
+    let name = name.strip_suffix(":linux").unwrap_or(name);
+    KERNEL_NAMES.iter().find(|(ours, _)| *ours == name).map(|(_, kernel)| *kernel)
+}
+
+/// What this kernel has, loaded.
+pub fn available() -> Vec<String> {
+    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// What a sender needs to know.
+pub struct Sending<'a> {
+    /// The receiver.
+    pub to: SocketAddrV4,
+    /// The clock of the run.
+    pub clock: &'a Clock,
+    /// When to measure.
+    pub window: Window,
+    /// Ends the flow at once.
+    pub stop: &'a AtomicBool,
+}
+
+impl Sending<'_> {
+    /// Sends `flow`, from now to the end of the run, on a thread whose sockets are inside.
+    pub fn run(&self, flow: FlowPlan) -> io::Result<SenderRecord> {
+        let mut stream = self.connect(&flow)?;
+        stream.set_nonblocking(true)?;
+        let mut books = Books::new(&flow, self.window);
+        let zeros = vec![0; UNSENT as usize];
+        let mut left = flow.size_bytes.unwrap_or(u64::MAX);
+        loop {
+            let now = self.clock.now();
+            let all_written = left == 0;
+            if books.look(now, &stream)? && all_written && books.last.is_idle() {
+                books.record.completed.get_or_insert(now);
+            }
+            if now >= self.window.end || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let may_write = left > 0 && flow.stop_ps.is_none_or(|stop| now < stop);
+            while may_write && left > 0 {
+                let most = zeros.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                match stream.write(&zeros[..most]) {
+                    Ok(written) => {
+                        left -= if flow.size_bytes.is_some() { written as u64 } else { 0 }
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            let wanted =
+                if may_write && left > 0 { PollFlags::POLLOUT } else { PollFlags::empty() };
+            // Woken early or not at all: the next look is due soon.
+            let _ = poll(&mut [PollFd::new(stream.as_fd(), wanted)], PollTimeout::from(LOOK_MS));
+        }
+        // Nothing of it may still be under way in the next run.
+        sys::abort_on_close(&stream)?;
+        Ok(books.finish())
+    }
+
+    fn connect(&self, flow: &FlowPlan) -> io::Result<TcpStream> {
+        let file = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+        if let Some(name) = kernel_name(&flow.controller_name) {
+            sys::set_congestion(&file, name)?;
+        }
+        sys::set_buffers(&file, BUFFER)?;
+        sys::set_unsent_limit(&file, UNSENT)?;
+        let sizes = flow.packets;
+        // The kernel counts the timestamps option as part of the segment.
+        let overhead = sizes.header_bytes.saturating_sub(52);
+        sys::set_max_segment(&file, (sizes.data_bytes - overhead - 40).min(1460))?;
+        if let Some(cap) = flow.cap_bytes_per_s {
+            let payload = u128::from(sizes.payload_bytes());
+            let rate = u128::from(cap) * payload / u128::from(sizes.data_bytes.max(1));
+            sys::set_max_pacing_rate(&file, rate as u64)?;
+        }
+        let address = SockaddrIn::from(self.to);
+        connect(file.as_raw_fd(), &address)?;
+        Ok(TcpStream::from(file))
+    }
+}
+
+/// What is written down of a connection.
+struct Books {
+    window: Window,
+    packet_bytes: f64,
+    paces: bool,
+    rtt: Times,
+    /// Sum and number of the RTTs since the last sample.
+    interval: (f64, u32),
+    next_sample: Picos,
+    next_look: Picos,
+    last: TcpInfo,
+    sent_at_sample: u32,
+    record: SenderRecord,
+}
+
+impl Books {
+    fn new(flow: &FlowPlan, window: Window) -> Self {
+        Self {
+            window,
+            packet_bytes: f64::from(flow.packets.data_bytes),
+            paces: flow.cap_bytes_per_s.is_some()
+                || kernel_name(&flow.controller_name) == Some("bbr"),
+            rtt: Times::new(window),
+            interval: (0.0, 0),
+            next_sample: flow.start_ps.div_ceil(window.sample).max(1) * window.sample,
+            next_look: 0,
+            last: TcpInfo::default(),
+            sent_at_sample: 0,
+            record: SenderRecord::new(flow.start_ps, flow.stop_ps, Vec::new(), window),
+        }
+    }
+
+    /// Looks at the connection, if it is time to, and takes the samples that are due. Whether it was.
+    fn look(&mut self, now: Picos, stream: &TcpStream) -> io::Result<bool> {
+        let is_time = now >= self.next_look || now >= self.next_sample;
+        if is_time {
+            self.next_look = now + LOOK;
+            self.note(now, TcpInfo::from_bytes(&sys::tcp_info(stream)?));
+        }
+        Ok(is_time)
+    }
+
+    fn note(&mut self, now: Picos, info: TcpInfo) {
+        // Of a flow that rests, the estimate stays as it was: that is no measurement.
+        let is_news = info.delivered != self.last.delivered;
+        self.last = info;
+        let end = self.window.end;
+        if is_news && info.srtt_us > 0 && now <= end {
+            self.rtt.add(now, u64::from(info.srtt_us) * 1000);
+            self.interval.0 += f64::from(info.srtt_us) / 1e3;
+            self.interval.1 += 1;
+        }
+        while self.next_sample <= now.min(end) {
+            let seconds = self.window.sample as f64 / 1e12;
+            let sent = info.sent.wrapping_sub(self.sent_at_sample);
+            let sample = SenderSample {
+                send_bps: f64::from(sent) * self.packet_bytes * 8.0 / seconds,
+                cwnd_bytes: f64::from(info.cwnd) * self.packet_bytes,
+                in_flight_bytes: f64::from(info.in_flight()) * self.packet_bytes,
+                sent_packets: f64::from(info.sent),
+                pacing_bps: if self.paces {
+                    info.pacing_bytes_per_s as f64 * 8.0
+                } else {
+                    f64::NAN
+                },
+                rtt_ms: self.interval.0 / f64::from(self.interval.1),
+                srtt_ms: if info.srtt_us > 0 { f64::from(info.srtt_us) / 1e3 } else { f64::NAN },
+                retransmitted_packets: f64::from(info.retransmitted),
+            };
+            self.record.push(self.next_sample, &sample);
+            self.sent_at_sample = info.sent;
+            self.interval = (0.0, 0);
+            self.next_sample += self.window.sample;
+        }
+    }
+
+    fn finish(self) -> SenderRecord {
+        let Self { mut record, last, rtt, .. } = self;
+        record.sent_packets = last.sent.into();
+        record.retransmitted_packets = last.retransmitted.into();
+        record.timeouts = last.timeouts.unwrap_or_default().into();
+        record.rtt_ms = rtt.stats_ms();
+        record
+    }
+}
+
+/// Takes what comes over the first connection to `listener` until `stop`. Payload that came within `[from, to]`, bytes.
+pub fn sink(
+    listener: &TcpListener,
+    clock: &Clock,
+    [from, to]: [Picos; 2],
+    stop: &AtomicBool,
+) -> io::Result<u64> {
+    let mut taken = 0;
+    let comes = |fd: BorrowedFd<'_>| {
+        poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], PollTimeout::from(50_u8))
+            .is_ok_and(|n| n > 0)
+    };
+    while !stop.load(Ordering::Relaxed) {
+        if !comes(listener.as_fd()) {
+            continue;
+        }
+        let (stream, _) = listener.accept()?;
+        while !stop.load(Ordering::Relaxed) {
+            if !comes(stream.as_fd()) {
+                continue;
+            }
+            match sys::discard(&stream, 4 << 20) {
+                // The end, orderly or not.
+                Ok(0) => return Ok(taken),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(taken),
+                Ok(bytes) => {
+                    let now = clock.now();
+                    taken += if now >= from && now <= to { bytes as u64 } else { 0 };
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(taken)
+}

@@ -1,0 +1,239 @@
+//! Plans carried out over real sockets, for a second or two each. They need root and /dev/net/tun, and skip with a word where
+//! these are not. Bounds are wide: this machine may be busy.
+
+use std::io::Write as _;
+use std::net::SocketAddrV4;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, mpsc};
+use std::thread;
+
+use paceline_cc::{Controller, Needs, PathInfo, registry};
+use paceline_live::{Finished, LiveError, Options, contest, run};
+use paceline_net::queue::Tag;
+use paceline_net::{Buffer, Capacity, LinkSpec, LossModel, PS_PER_MS, PS_PER_S};
+use paceline_sim::{DatagramOptions, FlowPlan, NamedLink, PacketSizes, Plan, Stack, TcpOptions};
+
+/// One at a time: they would disturb each other.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The turn of `test`; `None`, and a word, where there can be no link.
+fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
+    if let Some(why) = missing() {
+        // Not by a macro: the test runner would keep it to itself.
+        let line = format!("\nSKIPPED {test}: {why}\n");
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        return None;
+    }
+    Some(TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
+
+fn missing() -> Option<&'static str> {
+    /// CAP_NET_ADMIN and CAP_SYS_ADMIN.
+    const NEEDED: u64 = 1 << 12 | 1 << 21;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    if effective.unwrap_or_default() & NEEDED != NEEDED {
+        return Some("needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)");
+    }
+    let tun = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    tun.err().map(|_| "needs /dev/net/tun")
+}
+
+/// Both directions of a link: `mbps` and 20 ms there, 20 ms back.
+fn links(mbps: f64) -> Vec<NamedLink> {
+    let delay = LinkSpec { delay_ps: 20 * PS_PER_MS, ..LinkSpec::default() };
+    let buffer = Buffer { packets: Some(100), ..Buffer::default() };
+    let there = LinkSpec { capacity: Capacity::Constant(mbps * 1e6), buffer, ..delay.clone() };
+    let named = |name: &str, spec| NamedLink { name: name.into(), spec, recorded: true };
+    vec![named("there", there), named("back", delay)]
+}
+
+fn flow(controller: &str, params: &[(&str, f64)], stack: Stack) -> FlowPlan {
+    let spec = registry::find(controller).unwrap();
+    let mut values = spec.params(None).unwrap();
+    for (key, value) in params {
+        values.set(key, *value).unwrap();
+    }
+    FlowPlan {
+        name: controller.into(),
+        controller_name: controller.into(),
+        needs: spec.needs,
+        fields: spec.fields.to_vec(),
+        controller: Box::new(move |path: &PathInfo| -> Box<dyn Controller> {
+            (spec.build)(&values, path)
+        }),
+        stack,
+        forward: vec![0],
+        reverse: vec![1],
+        start_ps: 0,
+        stop_ps: None,
+        size_bytes: None,
+        cap_bytes_per_s: None,
+        packets: PacketSizes { data_bytes: 1500, header_bytes: 28, ack_bytes: 40 },
+        tag: Tag::default(),
+    }
+}
+
+fn datagram(controller: &str, params: &[(&str, f64)]) -> FlowPlan {
+    flow(controller, params, Stack::Datagram(DatagramOptions::default()))
+}
+
+fn tcp(controller: &str) -> FlowPlan {
+    flow(controller, &[], Stack::Tcp(TcpOptions::default()))
+}
+
+fn plan(links: Vec<NamedLink>, flows: Vec<FlowPlan>, seconds: u64) -> Plan {
+    Plan {
+        links,
+        flows,
+        duration_ps: seconds * PS_PER_S,
+        warmup_ps: PS_PER_S / 2,
+        sample_ps: PS_PER_S / 10,
+        seed: 1,
+    }
+}
+
+fn carry_out(plan: Plan) -> Finished {
+    let mut watch = |_| ControlFlow::Continue(());
+    let finished = run(plan, Options::default(), &mut watch).unwrap().unwrap();
+    for flow in &finished.outcome.flows {
+        let known = flow.delivered_packets + flow.lost_packets + flow.in_flight_packets;
+        assert_eq!(flow.sent_packets, known, "sent = delivered + lost + in flight");
+    }
+    finished
+}
+
+#[test]
+fn a_window_gives_its_rate_at_the_base_rtt() {
+    let Some(_turn) = turn("a_window_gives_its_rate_at_the_base_rtt") else { return };
+    let finished = carry_out(plan(links(50.0), vec![datagram("window", &[("packets", 20.0)])], 2));
+    let flow = &finished.outcome.flows[0];
+    let rtt = flow.rtt_ms.unwrap();
+    // 40 ms and 20 packets of 0.24 ms at most.
+    assert!(rtt.min >= 40.0 && rtt.p50 < 60.0, "{rtt:?}");
+    let expected = 20.0 * 1500.0 * 8.0 / (rtt.mean / 1e3);
+    assert!((flow.throughput_bps / expected - 1.0).abs() < 0.1, "{} bit/s", flow.throughput_bps);
+    assert!((flow.goodput_bps / flow.throughput_bps - 1424.0 / 1500.0).abs() < 1e-9);
+    assert_eq!(flow.lost_packets, 0);
+    assert_eq!(finished.packets[0].ack_bytes, 76);
+    let queueing = flow.queueing_delay_ms.unwrap();
+    assert!(queueing.min >= 0.24 - 1e-6 && queueing.max <= 20.0 * 0.24 + 1e-6, "{queueing:?}");
+    assert_eq!((flow.series.rows(), finished.outcome.links.len()), (20, 2));
+    let series = flow.series.column("throughput_bps").unwrap();
+    assert!(series.values[10..].iter().all(|bps| *bps > 0.0), "{:?}", series.values);
+}
+
+#[test]
+fn a_cap_is_kept_and_losses_are_told() {
+    let Some(_turn) = turn("a_cap_is_kept_and_losses_are_told") else { return };
+    let mut links = links(50.0);
+    links[0].spec.loss = Some(LossModel::Bernoulli(0.05));
+    let mut capped = datagram("window", &[("packets", 500.0)]);
+    capped.cap_bytes_per_s = Some(10_000_000 / 8);
+    let mut late = datagram("reno", &[]);
+    late.start_ps = PS_PER_S;
+    let finished = carry_out(plan(links, vec![capped, late], 3));
+    let [capped, reno] = &finished.outcome.flows[..] else { panic!("two flows") };
+    assert!((8e6..9.9e6).contains(&capped.throughput_bps), "{}", capped.throughput_bps);
+    let lost = capped.lost_packets as f64 / capped.sent_packets as f64;
+    assert!((0.02..0.09).contains(&lost), "{lost}");
+    // 5 % of loss hold Reno's window near 5 packets, if it is told.
+    assert!(reno.cwnd_bytes.unwrap().p50 < 20.0 * 1500.0, "{:?}", reno.cwnd_bytes);
+    assert_eq!((reno.start_s, reno.series.rows()), (1.0, 21));
+}
+
+#[test]
+fn a_transfer_completes() {
+    let Some(_turn) = turn("a_transfer_completes") else { return };
+    let (mut datagram, mut stream) = (datagram("window", &[("packets", 20.0)]), tcp("cubic"));
+    (datagram.size_bytes, stream.size_bytes) = (Some(1424 * 100), Some(1448 * 100));
+    let finished = carry_out(plan(links(50.0), vec![datagram, stream], 2));
+    let [datagram, stream] = &finished.outcome.flows[..] else { panic!("two flows") };
+    assert_eq!(datagram.delivered_packets, 100);
+    // Five windows, a round trip each.
+    let completion = datagram.completion_s.unwrap();
+    assert!((0.2..0.6).contains(&completion), "{completion} s");
+    assert!(stream.delivered_packets >= 100);
+    // 10, 20, 40, … packets: four round trips and the handshake.
+    let completion = stream.completion_s.unwrap();
+    assert!((0.16..1.0).contains(&completion), "{completion} s");
+}
+
+#[test]
+fn the_kernels_tcp_fills_the_link() {
+    let Some(_turn) = turn("the_kernels_tcp_fills_the_link") else { return };
+    let mut capped = tcp("reno");
+    capped.cap_bytes_per_s = Some(4_000_000 / 8);
+    let finished = carry_out(plan(links(20.0), vec![tcp("cubic"), capped], 4));
+    let [cubic, reno] = &finished.outcome.flows[..] else { panic!("two flows") };
+    assert!(finished.outcome.links[0].utilization.unwrap() > 0.8);
+    assert!(reno.throughput_bps < 4.4e6 && reno.throughput_bps > 1e6, "{}", reno.throughput_bps);
+    for flow in [cubic, reno] {
+        assert!(flow.rtt_ms.unwrap().min >= 40.0, "{:?}", flow.rtt_ms);
+        let share = flow.goodput_bps / flow.throughput_bps;
+        assert!((0.85..=1.0).contains(&share), "{share}");
+    }
+    assert!(cubic.cwnd_bytes.unwrap().max > 60_000.0);
+    assert!((cubic.pacing_bps, reno.pacing_bps.is_some()) == (None, true));
+}
+
+#[test]
+fn what_there_is_not_is_refused_by_name() {
+    let refused = |change: &dyn Fn(&mut Plan)| {
+        let mut plan = plan(links(10.0), vec![datagram("window", &[])], 1);
+        change(&mut plan);
+        match run(plan, Options::default(), &mut |_| ControlFlow::Continue(())) {
+            Err(LiveError::Emulator(error)) => panic!("not refused: {error}"),
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("not refused"),
+        }
+    };
+    let error = refused(&|plan| plan.flows[0] = tcp("latte"));
+    assert!(error.contains("controller = latte") && error.contains("reno, cubic, bbr1"), "{error}");
+    let error = refused(&|plan| plan.flows[0].needs = Needs::INT);
+    assert!(error.contains("needs int, which the live datagram endpoint"), "{error}");
+    let error = refused(&|plan| plan.flows[0].packets.data_bytes = 100);
+    assert!(error.contains("packets.data = 100 B"), "{error}");
+    let error = refused(&|plan| {
+        let mut other = datagram("window", &[]);
+        other.forward = vec![1];
+        plan.flows.push(other);
+    });
+    assert!(error.contains("`topology`"), "{error}");
+}
+
+#[test]
+fn a_watch_can_break_a_run_off() {
+    let Some(_turn) = turn("a_watch_can_break_a_run_off") else { return };
+    let mut watch = |now| match now > PS_PER_S / 2 {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    let flows = vec![datagram("window", &[]), tcp("reno")];
+    let begun = std::time::Instant::now();
+    let finished = run(plan(links(10.0), flows, 600), Options::default(), &mut watch).unwrap();
+    assert!(finished.is_none() && begun.elapsed().as_secs() < 20);
+}
+
+#[test]
+fn sender_and_receiver_as_programs_of_their_own() {
+    let stop = AtomicBool::new(false);
+    let (port, known) = mpsc::channel();
+    let sent = thread::scope(|scope| {
+        let receiver =
+            scope.spawn(|| contest::receive(0, |ready| port.send(ready).unwrap(), &stop));
+        let to = SocketAddrV4::new([127, 0, 0, 1].into(), known.recv().unwrap());
+        let mut flow = datagram("window", &[("packets", 5.0)]);
+        flow.cap_bytes_per_s = Some(100 * 1500);
+        let never = AtomicBool::new(false);
+        let sent = contest::send(flow, to, 1, PS_PER_S / 2, &never).unwrap();
+        stop.store(true, Ordering::Relaxed);
+        receiver.join().unwrap().unwrap();
+        sent
+    });
+    assert!((30..=51).contains(&sent.sent_packets), "{sent:?}");
+    assert!(sent.acked_packets + 5 >= sent.sent_packets, "{sent:?}");
+    assert_eq!(sent.missing_packets, 0);
+}
