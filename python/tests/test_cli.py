@@ -10,7 +10,20 @@ import paceline as pl
 from handmade import Command, flow, result
 
 Write = Callable[..., Path]
-COMMANDS = ("run", "compare", "report", "controllers", "arena", "reproduce", "link", "trace", "contest", "export", "schema", "doctor")
+COMMANDS = (
+    "run",
+    "compare",
+    "report",
+    "controllers",
+    "arena",
+    "reproduce",
+    "link",
+    "trace",
+    "contest",
+    "export",
+    "schema",
+    "doctor",
+)
 
 
 def test_version_names_the_build(paceline: Command) -> None:
