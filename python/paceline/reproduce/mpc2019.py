@@ -460,10 +460,10 @@ PAPER = Paper(
             verdict=(
                 "No one number comes out. Up to 2 BDP one to four of five seeds get to fair shares, after 0 to 61 s, and the "
                 "others never; by single samples the last probe is what counts. From r_max the medians are 38, 52, 0 and 26 s at "
-                "1/4 to 2 BDP, where the paper has 19 to 42: the newcomer's first losses are the other's too, which may make shares "
-                "like at once. From r_min they are 32, 55, 22 and 22 s, there with every seed from 1 BDP on; with probes out of "
-                "step (15 s later) 51 s. The paper's trend does not come out either way: ours need as long at 1/16 and 1/8 BDP, "
-                "where it has 1 s, and converge with every seed from 4 BDP on, where it has never."
+                "1/4 to 2 BDP, where the paper has 19 to 42: the newcomer's first losses are the other's too, which may make "
+                "shares like at once. From r_min they are 32, 55, 22 and 22 s, there with every seed from 1 BDP on; with probes "
+                "out of step (15 s later) 51 s. The paper's trend does not come out either way: ours need as long at 1/16 and "
+                "1/8 BDP, where it has 1 s, and converge with every seed from 4 BDP on, where it has never."
             ),
         ),
         Entry(
@@ -590,8 +590,8 @@ PAPER = Paper(
             draw=_draw_figure_6,
             verdict=(
                 "With three of five seeds the newcomer is near its share in its first second, where the paper's takes 26 s: it "
-                "starts at 2 C, and its first losses are the other's too. With one it takes 32 s, with one it never gets there. From "
-                "r_min all five take 22 to 52 s (table 2)."
+                "starts at 2 C, and its first losses are the other's too. With one it takes 32 s, with one it never gets there. "
+                "From r_min all five take 22 to 52 s (table 2)."
             ),
         ),
     ),

@@ -272,8 +272,8 @@ PAPER = Paper(
                 "do not: the law as printed circles around its target, which leaves 0.4 packets/s and 1.4 ms of RTT even just "
                 "before a probe, where the paper has 0.1 to 0.3 and 0.2. Capped flows keep their caps within 0.3 %, the fourth, "
                 "too, which has 18.8 of 20 in the paper, with a tenth of the paper's deviations. At a tenth of the rate uncapped "
-                "flows were much the same (settled RTTs had 1.35 ms), and capped ones had the deviations of the paper, which does "
-                "not say how large its packets are."
+                "flows were much the same (settled RTTs had 1.35 ms), and capped ones had the deviations of the paper, which "
+                "does not say how large its packets are."
             ),
             full=_FULL_SEEDS,
             quick=_QUICK_SEEDS,
@@ -320,12 +320,12 @@ PAPER = Paper(
                 "medians.",
             ),
             verdict=(
-                "Up to 1 BDP rates and RTTs come out, but for 1/8 and 1/4 BDP, where flows are up to half as fast again, and 1/2 BDP "
-                "is the least buffer that fills the link, as in the paper. At larger buffers flows swing between r_min and more "
-                "than the link's rate, and their medians leave the paper's, most at 16 BDP. A flow loses one or two packets per "
-                "probe whatever the buffer and the rate. At 8 and 16 BDP that is about what the paper loses; up to 1 BDP it "
-                "loses 6 to 300 times as many. Gentle probes (mpc2020-table5-gentle) bring large buffers nearer and small ones further "
-                "off."
+                "Up to 1 BDP rates and RTTs come out, but for 1/8 and 1/4 BDP, where flows are up to half as fast again, and 1/2 "
+                "BDP is the least buffer that fills the link, as in the paper. At larger buffers flows swing between r_min and "
+                "more than the link's rate, and their medians leave the paper's, most at 16 BDP. A flow loses one or two packets "
+                "per probe whatever the buffer and the rate. At 8 and 16 BDP that is about what the paper loses; up to 1 BDP it "
+                "loses 6 to 300 times as many. Gentle probes (mpc2020-table5-gentle) bring large buffers nearer and small ones "
+                "further off."
             ),
             full=_FULL,
             quick=_QUICK,
@@ -348,8 +348,9 @@ PAPER = Paper(
             ),
             verdict=(
                 "Half a percent of all packets is lost with one flow, 10 to 40 % with eight, two to six orders of magnitude more "
-                "than in the paper, while rates and RTTs stay close to those of table V; only up to 1/4 BDP are flows faster, and "
-                "eight at 16 BDP slower. The published losses so need an endpoint that knows of a drop at once, which no network has."
+                "than in the paper, while rates and RTTs stay close to those of table V; only up to 1/4 BDP are flows faster, "
+                "and eight at 16 BDP slower. The published losses so need an endpoint that knows of a drop at once, which no "
+                "network has."
             ),
             full=_FULL,
             quick=_QUICK,
@@ -373,8 +374,8 @@ PAPER = Paper(
             verdict=(
                 "Rates come within 8 % of the paper's from 1/2 to 16 BDP and RTTs within 9 % up to 8 BDP, where the probes of "
                 "table V do not come near from 4 BDP on. At 1/16 to 1/4 BDP nothing holds the flows at r_min, and they are two "
-                "to four times as fast as the paper's. Losses fall steeply between 2 and 4 BDP, as in the paper, but up to 8 BDP they "
-                "are 3 to 60 times as many: of what was tried nothing lies between these and the few of table V."
+                "to four times as fast as the paper's. Losses fall steeply between 2 and 4 BDP, as in the paper, but up to 8 BDP "
+                "they are 3 to 60 times as many: of what was tried nothing lies between these and the few of table V."
             ),
             full=_FULL,
             quick=_QUICK,
