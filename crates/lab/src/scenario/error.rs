@@ -110,7 +110,7 @@ impl Locus {
 }
 
 /// Most names that a hint lists.
-const LISTED: usize = 40;
+const LISTED: usize = 60;
 
 /// `did you mean …?` when a known name is near, the list of `known` names otherwise.
 pub(crate) fn suggest<'a>(written: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
