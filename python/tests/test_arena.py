@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 import paceline as pl
+from emulated import real
 from handmade import Command
 from paceline.arena.result import number
 from paceline.arena.running import Cell
 from paceline.arena.setting import CONTEST, Setting
 from paceline.arena.standing import alike, deserted, front, geometric_mean, rank
 from paceline.arena.traces import Direction, find, from_moment
-from test_link import real
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Opportunities in ms: 10 ms long, with two at 4.

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import paceline as pl
+from emulated import real
 from handmade import Command
 from paceline.reproduce import entries, output, select
 from paceline.reproduce.entry import Band, BandRow, Entry, Scale
@@ -17,7 +18,6 @@ from paceline.reproduce.latte.senders import delay_threshold
 from paceline.reproduce.pages import Stored, page, publish
 from paceline.reproduce.planning import TRACES_VARIABLE, Request, plan
 from paceline.reproduce.running import run_jobs
-from test_link import real
 
 ENTRIES = {entry.id: entry for entry in PAPER.entries}
 MS = 10**6

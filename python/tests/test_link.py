@@ -1,7 +1,6 @@
 """``paceline link``: options, exit status, signals, and a real link where this machine allows one."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,20 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from emulated import real
 from handmade import Command
-
-
-def _missing() -> str | None:
-    if sys.platform != "linux" or os.geteuid() != 0:
-        return "emulated links need root"
-    try:
-        os.close(os.open("/dev/net/tun", os.O_RDWR))
-    except OSError as error:
-        return f"/dev/net/tun: {error.strerror}"
-    return None
-
-
-real = pytest.mark.skipif(_missing() is not None, reason=str(_missing()))
 
 ECHO = """
 import os, socket, sys, time

@@ -1,7 +1,6 @@
 """World ``live``: what it refuses, and short runs over real sockets where this machine allows them."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,20 +9,8 @@ from typing import ClassVar
 import pytest
 
 import paceline as pl
+from emulated import real
 from handmade import Command
-
-
-def _missing() -> str | None:
-    if sys.platform != "linux" or os.geteuid() != 0:
-        return "emulated links need root"
-    try:
-        os.close(os.open("/dev/net/tun", os.O_RDWR))
-    except OSError as error:
-        return f"/dev/net/tun: {error.strerror}"
-    return None
-
-
-real = pytest.mark.skipif(_missing() is not None, reason=str(_missing()))
 
 SCENARIO = """
 duration = "2 s"

@@ -3,8 +3,8 @@
 //! The rule of the Saturator of Winstein, Sivaraman and Balakrishnan (Stochastic Forecasts Achieve High Throughput and Low
 //! Delay over Cellular Networks, NSDI 2013, §4.1): a window of packets, larger while packets are delayed by too little to be
 //! sure that the link is busy, smaller when they are delayed so much that the network might give up. Theirs is the round-trip
-//! time over a second, idle link back; here it is the time that packets wait in this direction alone, so that both directions
-//! can be measured at once. And the window keeps a floor, of twice what the link has carried in a round trip at its best:
+//! time over a second, idle link back; here it is the time that packets wait in this direction alone, so that no second link
+//! is needed. And the window keeps a floor, of twice what the link has carried in a round trip at its best:
 //! after an outage, delays are long although there is room.
 
 use paceline_net::{PS_PER_MS, Picos};
