@@ -27,12 +27,40 @@ _QUICK = Scale(rate=1, duration_s=20, seeds=(1,), few=True)
 _THREE_TIMES = Scale(rate=1, duration_s=DURATION_S, seeds=(1, 2, 3))
 _FIVE_TIMES = Scale(rate=1, duration_s=DURATION_S, seeds=(1, 2, 3, 4, 5))
 
+# What the figures were drawn from is in the author's public repository (prvnkumar/latte-cc, commit 57f1336, results/): Mbit/s and
+# ms of signal delay, one run a value. Of window 12 and the best thresholds the text prints the numbers itself.
 _WINDOWS = (1, 2, 5, 7, 10, 11, 12, 13, 14, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100, 200, 300, 400, 500, 1000)
 WINDOWS = Sweep(
     name="window",
     unit="packets",
     trials={w: Trial(f"window {w}", f"window-{w}", {"name": "window", "packets": w}) for w in _WINDOWS},
-    printed={12: (2.282, 177.2)},
+    printed={
+        1: (0.23, 109),
+        2: (0.45, 103),
+        5: (1.07, 109),
+        7: (1.45, 126),
+        10: (1.97, 155),
+        11: (2.13, 166),
+        12: (2.282, 177.2),
+        13: (2.43, 189),
+        14: (2.57, 200),
+        15: (2.71, 214),
+        20: (3.30, 278),
+        25: (3.74, 344),
+        30: (4.09, 402),
+        40: (4.52, 505),
+        50: (4.78, 609),
+        60: (4.89, 713),
+        70: (4.94, 810),
+        80: (4.97, 895),
+        90: (4.98, 973),
+        100: (5.00, 1055),
+        200: (5.01, 1733),
+        300: (5.01, 2439),
+        400: (5.01, 3182),
+        500: (5.01, 3850),
+        1000: (5.01, 6666),
+    },
     best=12,
     # Not from 1 to 2: who sends more has fewer silences.
     delay_grows=False,
@@ -42,7 +70,18 @@ THRESHOLDS = Sweep(
     name="threshold",
     unit="ms",
     trials={t: Trial(f"threshold {t} ms", f"threshold-{t}", delay_threshold(t)) for t in _THRESHOLDS_MS},
-    printed={75: (4.61, 299)},
+    printed={
+        50: (1.62, 971),
+        60: (3.94, 547),
+        70: (4.31, 277),
+        75: (4.61, 299),
+        85: (4.64, 400),
+        100: (4.80, 543),
+        150: (4.90, 824),
+        200: (4.96, 1051),
+        250: (4.97, 1194),
+        300: (4.96, 1298),
+    },
     best=75,
     # Where the sender stalls the delay is longer than at the thresholds above.
     delay_grows=False,
@@ -52,7 +91,7 @@ RTT_AIMD = Sweep(
     name="threshold",
     unit="ms",
     trials={t: Trial(f"RTT + AIMD {t} ms", f"rtt-aimd-{t}", {"name": "rtt-aimd", "threshold": f"{t} ms"}) for t in _RTT_AIMD_MS},
-    printed={120: (3.10, 142)},
+    printed={50: (0.44, 108), 70: (1.66, 117), 100: (2.72, 131), 120: (3.10, 142), 150: (3.71, 174), 200: (4.09, 216)},
     best=120,
     best_score=22,
 )

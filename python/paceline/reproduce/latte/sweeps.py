@@ -11,7 +11,7 @@ from itertools import pairwise
 from paceline.reproduce.entry import Band, BandRow, Job, Row, Runs, Scale
 from paceline.reproduce.latte.contest import Trial, power, signal_ms, throughput_mbps
 
-#: What is printed of a trial: Mbit/s, and ms of signal delay.
+#: What the report has of a trial: Mbit/s, and ms of signal delay.
 Printed = tuple[float, float]
 #: How near a number of ours should be to one that is printed.
 NEAR = 0.05
@@ -40,7 +40,7 @@ class Sweep:
 
     def values(self, scale: Scale) -> dict[float, Trial]:
         """The senders that are run at a scale."""
-        return {value: trial for value, trial in self.trials.items() if not scale.few or value in self.printed}
+        return {value: trial for value, trial in self.trials.items() if not scale.few or value == self.best}
 
     def points(self, scale: Scale, runs: Runs) -> list[Row]:
         """Throughput and signal delay of every value, and whether they grow with it."""
