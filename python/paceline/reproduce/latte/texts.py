@@ -75,8 +75,7 @@ VERDICTS: dict[str, str] = {
         "ms, and the threshold its other delay, 416 ms."
     ),
     "figure2": (
-        "It comes out. Every point lies within 2 % in throughput and 3 % in delay of the figure's, of windows from 30 on within 1 "
-        "%."
+        "It comes out. Every point lies within 2 % in throughput and 3 % in delay of the figure's, windows from 30 on within 1 %."
     ),
     "figure3": "It comes out, the best window included; 11 to 14 lie within 1 % of it.",
     "figure4": "As figure 3.",
