@@ -39,7 +39,7 @@ def link(
         ),
     ] = None,
     downlink: Annotated[Text, _both("downlink", "RATE|TRACE", "Capacity from the outside to the command [unlimited].")] = None,
-    delay: Annotated[Text, _both("delay", "TIME", 'Propagation delay of each direction, as "20 ms" [none].')] = None,
+    delay: Annotated[Text, _both("delay", "TIME|FILE", 'Propagation delay of each direction, "20 ms", or a file of delays over time [none].')] = None,
     buffer: Annotated[
         Text,
         _both("buffer", "SIZE", 'How much may wait: "1 BDP", "500 packets", "64 KiB", "10 ms" or "unlimited" [1 BDP].'),
