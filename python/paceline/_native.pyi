@@ -194,7 +194,9 @@ def run_link(
     outside: bool,
     access_delays_s: Sequence[float],
     logs: tuple[str | PathLike[str] | None, str | PathLike[str] | None],
+    out: str | PathLike[str] | None,
     command: Sequence[str | bytes],
+    typed: Sequence[str],
 ) -> str:
     """Runs a command behind an emulated link and waits for its end; to be called from the main thread.
 
@@ -205,13 +207,15 @@ def run_link(
         outside: the command reaches what this machine reaches, by address translation.
         access_delays_s: of every host on which the command runs, the delay between it and the link, one way; one at least.
         logs: where to write the logs of the uplink and of the downlink.
+        out: directory of the record that is written.
         command: the program and its arguments.
+        typed: the command line that the record shows.
 
-    Returns JSON ``{"status", "uplink", "downlink", "log_failure"}``: the exit status of the command (128 and the signal that
-    killed it), why a log is not complete (or null), and
-    for each direction ``entered_packets``, ``entered_bytes``, ``left_packets``, ``left_bytes``, ``dropped_full``,
-    ``dropped_managed``, ``dropped_random``, ``dropped_exhausted``, ``unwritable_packets`` and ``late_us`` (``mean``, ``p99``,
-    ``max``: how long after their time packets were released, null before the first).
+    Returns JSON ``{"record", "statuses", "uplink", "downlink", "log_failure"}``: the directory of the record (or null), the exit
+    status of the command on each host (128 and the signal that killed it), why a log is not complete (or null), and for each
+    direction ``entered_packets``, ``entered_bytes``, ``left_packets``, ``left_bytes``, ``dropped_full``, ``dropped_managed``,
+    ``dropped_random``, ``dropped_exhausted``, ``unwritable_packets`` and ``late_us`` (``mean``, ``p99``, ``max``: how long after
+    their time packets were released, null before the first).
     """
 
 def contest_send(host: str, port: int, controller: str | type, duration_s: float, seed: int) -> str:

@@ -30,6 +30,8 @@ class Link:
     once: bool | None = None
     #: One-way propagation delay ("12.5 ms"). Either this or ``rtt``.
     delay: str | None = None
+    #: One-way propagation delay over time: a file with a line "TIME DELAY" per change, in ms.
+    delay_trace: str | PathLike[str] | None = None
     #: Round-trip propagation delay ("25 ms").
     rtt: str | None = None
     #: "0.25 BDP", "500 packets", "64 KiB", "10 ms" or "unlimited"; default 1 BDP.

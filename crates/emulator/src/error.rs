@@ -50,6 +50,22 @@ impl Error {
         Self::System { what, reason }
     }
 
+    /// The same where one capability more is needed than for any link, because of `option`.
+    pub(crate) fn lacking(
+        what: &'static str,
+        option: &str,
+        capability: &str,
+        reason: impl Into<io::Error>,
+    ) -> Self {
+        let reason = reason.into();
+        match reason.kind() {
+            io::ErrorKind::PermissionDenied => Self::Unavailable(format!(
+                "cannot {what}: {reason}; {option} needs root, or the capability {capability} besides those of any emulated link"
+            )),
+            _ => Self::System { what, reason },
+        }
+    }
+
     pub(crate) fn no_tun(reason: io::Error) -> Self {
         match reason.kind() {
             io::ErrorKind::NotFound => Self::Unavailable(

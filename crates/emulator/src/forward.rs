@@ -164,11 +164,12 @@ impl<S: Device, D: Device> Forwarder<S, D> {
 
     /// The packets that a frame stands for reach the link.
     fn enter_link(&mut self, now: Picos, frame: Place, segments: Segments) {
+        // What is behind a delay of one length comes in the order in which it was sent, so it may be told at once.
+        let entered = now + self.delay_before;
+        self.passage.sample(entered);
         let packet = &self.arena.bytes(frame)[FRAME_HEADER_BYTES..];
         let mut tag = tag(packet, 0);
         let flow = self.passage.observer().map_or(0, |observer| observer.flow_of(packet));
-        // What is behind a delay of one length comes in the order in which it was sent, so it may be told at once.
-        let entered = now + self.delay_before;
         for index in 0..segments.count {
             tag.bytes = segments.packet_bytes(index) + self.overhead_bytes;
             self.counts.on_entered(tag.bytes);
@@ -201,8 +202,8 @@ impl<S: Device, D: Device> Forwarder<S, D> {
             }
             let bytes = piece.segments.packet_bytes(piece.index) + self.overhead_bytes;
             self.counts.on_left(bytes, now - packet.time);
-            if let Some(observer) = self.passage.observer() {
-                observer.on_delivered(packet.time, piece.flow, bytes, piece.entered);
+            if self.after.is_direct() {
+                self.show_delivered(&packet);
             }
         }
         if let Some(done) = run {
@@ -219,9 +220,19 @@ impl<S: Device, D: Device> Forwarder<S, D> {
         while let Some(packet) = self.passage.leave(until) {
             let frame = self.arena.bytes(packet.item.frame);
             let host = self.sink.host_of(frame).unwrap_or_default();
+            self.show_delivered(&packet);
             self.after.push(host, packet);
         }
         self.after.pop(until)
+    }
+
+    /// Shows the observer a packet that has reached the far end of the link.
+    fn show_delivered(&mut self, packet: &Arrived<Piece>) {
+        let piece = packet.item;
+        let bytes = piece.segments.packet_bytes(piece.index) + self.overhead_bytes;
+        if let Some(observer) = self.passage.observer() {
+            observer.on_delivered(packet.time, piece.flow, bytes, piece.entered);
+        }
     }
 
     fn write(&mut self, run: &Run) {

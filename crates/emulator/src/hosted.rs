@@ -15,7 +15,7 @@ use crate::address::claim;
 use crate::counts::Counts;
 use crate::devices::Wiring;
 use crate::forward::{Forwarder, Stop, carry};
-use crate::link::{Emulation, Ended};
+use crate::link::{Emulation, Ended, no_priority};
 use crate::observer::Observer;
 use crate::outside::Reach;
 use crate::sys;
@@ -79,8 +79,7 @@ pub fn host<O: Send, T: Send>(
                 let thread = thread::Builder::new().name(name.into());
                 let thread = thread.spawn_scoped(scope, move || {
                     if realtime {
-                        sys::set_realtime(true)
-                            .map_err(|error| Error::system("set a real-time priority", error))?;
+                        sys::set_realtime(true).map_err(no_priority)?;
                     }
                     Ok(carry(forwarder, ends.start, stop))
                 });

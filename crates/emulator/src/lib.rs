@@ -49,7 +49,9 @@ pub use counts::{Counts, Lateness};
 pub use error::Error;
 pub use forward::{Alarm, Direction};
 pub use hosted::{Ends, Hosted, host};
-pub use link::{Emulation, Host, HostsOutcome, Outcome, Status, run, run_hosts, run_reaching};
+pub use link::{
+    Emulation, Host, HostsOutcome, Outcome, Status, run, run_hosts, run_observed, run_reaching,
+};
 pub use log::LogFile;
 pub use observer::Observer;
 pub use outside::Reach;

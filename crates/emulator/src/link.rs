@@ -26,6 +26,7 @@ use crate::forward::{Direction, Forwarder, Stop, carry};
 use crate::hosts::Hosts;
 use crate::inside::{Inside, PASSED_ON, Report, is_from_a_process};
 use crate::log::{self, Log, LogFile};
+use crate::observer::Observer;
 use crate::outside::names::Names;
 use crate::outside::{Outside, Reach};
 use crate::sys::{self, Program};
@@ -143,6 +144,19 @@ pub fn run_hosts(
     reach: Reach,
     hosts: &[Host],
 ) -> Result<HostsOutcome, Error> {
+    run_observed(emulation, reach, hosts, [None, None])
+}
+
+/// [`run_hosts`] where `observers` see the uplink and the downlink.
+///
+/// # Errors
+/// As [`run_hosts`].
+pub fn run_observed(
+    emulation: Emulation,
+    reach: Reach,
+    hosts: &[Host],
+    observers: [Option<Box<dyn Observer>>; 2],
+) -> Result<HostsOutcome, Error> {
     if !(1..=MOST_HOSTS).contains(&hosts.len()) {
         let count = hosts.len();
         return Err(Error::Unavailable(format!("{count} hosts; allowed: 1 to {MOST_HOSTS}")));
@@ -175,7 +189,7 @@ pub fn run_hosts(
             thread::Builder::new().name("paceline-link".into()).spawn_scoped(scope, move || {
                 // Dropped when this thread ends, even by a panic.
                 let _ended = Ended(ended);
-                site.run(emulation, logs, outside, hosts, &programs, inits)
+                site.run(emulation, Watchers { logs, observers }, outside, hosts, &programs, inits)
             });
         let link = link.map_err(|error| Error::system("start a thread", error))?;
         let passed = pass_signals_on(&passed_on, inits, &stop);
@@ -200,6 +214,10 @@ fn named(error: Error, command: &[OsString]) -> Error {
 
 fn create_log(direction: &Direction) -> Result<Option<File>, Error> {
     direction.log.as_ref().map(LogFile::create).transpose()
+}
+
+pub(crate) fn no_priority(error: io::Error) -> Error {
+    Error::lacking("set a real-time priority", "--realtime", "CAP_SYS_NICE", error)
 }
 
 /// Says that the thread which has it has ended.
@@ -285,6 +303,12 @@ fn program(command: &[OsString], claim: &Claim, number: Option<usize>) -> Result
     Ok(Program::new(arguments, environment))
 }
 
+/// Who is told what happens: for the uplink, and for the downlink.
+struct Watchers {
+    logs: [Option<File>; 2],
+    observers: [Option<Box<dyn Observer>>; 2],
+}
+
 /// What all hosts have in common.
 struct Site {
     wiring: Wiring,
@@ -298,7 +322,7 @@ impl Site {
     fn run(
         &self,
         emulation: Emulation,
-        logs: [Option<File>; 2],
+        watchers: Watchers,
         outside: Outside,
         hosts: &[Host],
         programs: &[Program],
@@ -347,7 +371,7 @@ impl Site {
             let addresses =
                 (0..self.wiring.hosts).map(|index| self.wiring.block.inside(index)).collect();
             let inside = Hosts::new(devices, addresses)?;
-            self.carry(emulation, logs, outside, inside, &delays, || run(guests))
+            self.carry(emulation, watchers, outside, inside, &delays, || run(guests))
         })
     }
 
@@ -355,7 +379,7 @@ impl Site {
     fn carry(
         &self,
         emulation: Emulation,
-        logs: [Option<File>; 2],
+        watchers: Watchers,
         outside: Outside,
         inside: Hosts,
         delays: &[Picos],
@@ -382,13 +406,14 @@ impl Site {
                 let thread = thread("paceline-log").spawn_scoped(scope, write).map_err(started)?;
                 Ok((Some(Log::new(sender)), Some(thread)))
             };
-            let [up_file, down_file] = logs;
+            let Watchers { logs: [up_file, down_file], observers: [up_watch, down_watch] } =
+                watchers;
             let (up_log, up_writer) = logger("Uplink", &up, up_file)?;
             let (down_log, down_writer) = logger("Downlink", &down, down_file)?;
             let up = Forwarder::new(inside.another()?, outside.another()?, up, (seed, 0), up_log);
-            let up = up.with_access(delays, &[]);
+            let up = up.with_access(delays, &[]).observed_by(up_watch);
             let down = Forwarder::new(outside, inside, down, (seed, 1), down_log);
-            let down = down.with_access(&[], delays);
+            let down = down.with_access(&[], delays).observed_by(down_watch);
             if let Some(names) = &self.names {
                 let serve = || names.serve(stop);
                 thread("paceline-names").spawn_scoped(scope, serve).map_err(started)?;
@@ -396,7 +421,7 @@ impl Site {
             // They inherit it from this thread; what is started after them must not.
             let realtime = |wanted| {
                 let set = if realtime { sys::set_realtime(wanted) } else { Ok(()) };
-                set.map_err(|error| Error::system("set a real-time priority", error))
+                set.map_err(no_priority)
             };
             realtime(true)?;
             let carry_up = || carry(up, start, stop);

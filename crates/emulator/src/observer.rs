@@ -13,7 +13,8 @@ pub trait Observer: Send {
     fn on_departure(&mut self, entered: Picos, departs: Picos, bytes: u32, marked: bool);
     /// A packet of `flow` is dropped.
     fn on_dropped(&mut self, now: Picos, flow: u32, bytes: u32);
-    /// A packet of `flow` that came at `entered` has reached the far end at `now`.
+    /// A packet of `flow` that came at `entered` has reached the far end of the link at `now`; behind it there may be a delay to
+    /// the packet's host.
     fn on_delivered(&mut self, now: Picos, flow: u32, bytes: u32, entered: Picos);
     /// The device at the far end did not take a packet of `flow`.
     fn on_unwritable(&mut self, flow: u32);
@@ -24,6 +25,6 @@ pub trait Observer: Send {
     fn on_sample(&mut self, now: Picos, offered: Option<f64>, waiting: u64);
     /// From when to when [`Self::on_end`] is told what the link could have carried.
     fn window(&self) -> [Picos; 2];
-    /// Nothing more will happen. The link could have carried `offered` bytes in the window; `None`: unlimited.
-    fn on_end(self: Box<Self>, offered: Option<f64>);
+    /// It is `now`, and nothing more will happen. The link could have carried `offered` bytes in the window; `None`: unlimited.
+    fn on_end(self: Box<Self>, now: Picos, offered: Option<f64>);
 }

@@ -61,8 +61,8 @@ impl<T: Send + 'static> Passage<T> {
         observer_of(&mut self.observer)
     }
 
-    /// Shows the samples that are due by `now`.
-    fn sample(&mut self, now: Picos) {
+    /// Shows the samples that are due by `now`. Times must not decrease, as in [`Self::enter`].
+    pub fn sample(&mut self, now: Picos) {
         let Some(observer) = &mut self.observer else { return };
         while let Some((from, time)) = observer.next_sample().filter(|(_, time)| *time <= now) {
             let (offered, waiting) = match &mut self.model {
@@ -156,7 +156,7 @@ impl<T: Send + 'static> Passage<T> {
                 Model::Formula(link) => link.offered_bytes(from, to),
                 Model::Served(link) => link.offered_bytes(from, to),
             };
-            observer.on_end(offered);
+            observer.on_end(now, offered);
         }
     }
 }

@@ -1,11 +1,13 @@
 //! A scenario carried out in a world: plan, run, and what the record needs of both.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
 
-use paceline_live::LiveError;
+use paceline_live::traffic::{Seen, SeenFlow};
+use paceline_live::{Health, LiveError};
 use paceline_net::{PS_PER_S, Picos};
-use paceline_sim::{FlowPlan, Outcome, PlanError, Stack};
+use paceline_sim::{FlowPlan, Outcome, PacketSizes, PlanError, Stack};
 
 use crate::record::checks::{self, Check};
 use crate::record::{FlowInfo, Host, Provenance, RunInfo, controller_params};
@@ -95,6 +97,45 @@ pub fn carry_out(
     let checks = vec![checks::machine_kept_up(&finished.health)];
     let provenance = provenance(command_line, started, clock, checks);
     Ok(Run { info, outcome: finished.outcome, provenance })
+}
+
+/// What is recorded of a program that ran behind an emulated link: its traffic in each direction, as [`Seen`] has it.
+///
+/// `title` names the run, `text` says how the link was made. `data_bytes` is what a full packet counts on the link.
+pub fn watched(
+    (title, text): (String, String),
+    seed: u64,
+    data_bytes: u16,
+    seen: Seen,
+    health: &Health,
+    (command_line, started): (Vec<String>, SystemTime),
+) -> Run {
+    let flow = |flow: SeenFlow| FlowInfo {
+        name: flow.name,
+        controller: "unknown".into(),
+        controller_params: BTreeMap::new(),
+        stack: flow.stack.into(),
+        packets: PacketSizes {
+            data_bytes,
+            header_bytes: flow.header_bytes,
+            ack_bytes: flow.header_bytes,
+        },
+    };
+    let info = RunInfo {
+        scenario: title,
+        scenario_path: None,
+        scenario_text: text,
+        world: "link".into(),
+        seed,
+        duration_s: seen.duration_s,
+        warmup_s: 0.0,
+        flows: seen.flows.into_iter().map(flow).collect(),
+    };
+    let wall_s = started.elapsed().unwrap_or_default().as_secs_f64();
+    let checks = vec![checks::machine_kept_up(health)];
+    let host = Host::this_machine();
+    let provenance = Provenance { command_line, started, wall_s, host, checks };
+    Run { info, outcome: seen.outcome, provenance }
 }
 
 fn provenance(

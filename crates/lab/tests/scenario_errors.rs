@@ -208,7 +208,7 @@ fn keys() {
         (
             BUFFER,
             "colour = \"red\"",
-            "bad.toml:6: link.colour = \"red\": unknown key; allowed: rate, steps, trace, once, delay, rtt, buffer, queue, loss, noise, jitter, reorder, reverse",
+            "bad.toml:6: link.colour = \"red\": unknown key; allowed: rate, steps, trace, once, delay, delay_trace, rtt, buffer, queue, loss, noise, jitter, reorder, reverse",
         ),
         (
             DURATION,
@@ -223,7 +223,22 @@ fn keys() {
         (
             DELAY,
             "",
-            "bad.toml:3: link: neither `delay` nor `rtt`; allowed: exactly one of the two, such as delay = \"10 ms\"",
+            "bad.toml:3: link: none of `delay`, `delay_trace` and `rtt`; allowed: exactly one of them, such as delay = \"10 ms\"",
+        ),
+        (
+            DELAY,
+            "delay_trace = \"a.delay\"",
+            "bad.toml:5: link.delay_trace = \"a.delay\": no-such-dir/a.delay: no such file; allowed: the path of a file with a line `TIME DELAY` per change, in ms",
+        ),
+        (
+            DELAY,
+            "delay_trace = 20",
+            "bad.toml:5: link.delay_trace = 20: expected text, found a whole number; allowed: the path of a file with a line `TIME DELAY` per change, in ms",
+        ),
+        (
+            DELAY,
+            "rtt = \"2 ms\"\ndelay_trace = \"a.delay\"",
+            "bad.toml:6: link.delay_trace = \"a.delay\": excludes `rtt`; allowed: one of the two",
         ),
         (RATE, "", "bad.toml:3: link: neither `rate` nor `trace`; allowed: exactly one of the two"),
         (

@@ -77,6 +77,34 @@ fn rtt_is_split_and_bdp_takes_the_longest() {
 }
 
 #[test]
+fn a_delay_that_changes_holds_both_ways_unless_the_reverse_has_its_own() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("changes.delay");
+    std::fs::write(&file, "0 30\n1000 20.5\n").unwrap();
+    let link = "rate = \"100 Mbit/s\"\ndelay_trace = \"changes.delay\"";
+    let both = plan(&simple(link, ""));
+    let spec = |plan: &Plan, link: usize| plan.links[link].spec.clone();
+    let (there, back) = (spec(&both, 0), spec(&both, 1));
+    assert_eq!((there.delay_ps, back.delay_ps), (20_500 * PS_PER_US, 20_500 * PS_PER_US));
+    assert!(there.delay_trace.is_some());
+    assert_eq!(there.delay_trace, back.delay_trace);
+    // 100 Mbit/s x 41 ms.
+    assert_eq!(there.buffer.bytes, Some(512_500));
+    let one = plan(&simple(&format!("{link}\nreverse = {{ delay = \"5 ms\" }}"), ""));
+    assert_eq!((spec(&one, 1).delay_ps, spec(&one, 1).delay_trace), (5 * PS_PER_MS, None));
+    let other =
+        plan(&simple(&format!("{LINK}\nreverse = {{ delay_trace = \"changes.delay\" }}"), ""));
+    assert_eq!((spec(&other, 0).delay_trace, spec(&other, 0).delay_ps), (None, 20 * PS_PER_MS));
+    assert_eq!(spec(&other, 1).delay_trace, there.delay_trace);
+    std::fs::write(&file, "0 30\n1000 2000000\n").unwrap();
+    let error = Scenario::parse(&simple(link, ""), "t.toml", file.parent().unwrap(), &[]);
+    let error = error.map(drop).unwrap_err().to_string();
+    assert!(
+        error.contains("changes.delay:2: `1000 2000000` is not a time and a delay in ms"),
+        "{error}"
+    );
+}
+
+#[test]
 fn access_delays_grow_from_pair_to_pair() {
     let network = |pairs: u32, delay: &str| {
         let link = format!("duration = \"1 s\"\n[link]\n{LINK}\n");

@@ -24,6 +24,7 @@ mod send;
 mod sys;
 mod tcp;
 mod tcp_info;
+pub mod traffic;
 mod wire;
 
 pub use run::{Finished, Health, LiveError, Options, run};

@@ -138,7 +138,7 @@ impl Observer for Watch {
         [self.window.warmup, self.window.end]
     }
 
-    fn on_end(self: Box<Self>, offered: Option<f64>) {
+    fn on_end(self: Box<Self>, _now: Picos, offered: Option<f64>) {
         let finish = |link: ObservedLink| {
             let offered = offered.filter(|_| link.place == Place::Queue);
             (link.number, link.record.finish(offered))

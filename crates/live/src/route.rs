@@ -170,7 +170,7 @@ pub fn way(
     if let Some((_, (_, second))) = queues.next() {
         let (first, second) = (&crossed[queue].1.name, &second.name);
         return Err(LiveError::Unsupported(format!(
-            "links `{first}` and `{second}` both have a rate, a queue, loss or jitter: a live run has one such link on a path, and \
+            "links `{first}` and `{second}` both have a rate, a queue, loss, jitter or a delay that changes: a live run has one such link on a path, and \
              else delays (the access links of a `topology` are such, unless `access_rate` is unlimited)"
         )));
     }
@@ -209,6 +209,7 @@ pub fn way(
 fn is_a_delay(spec: &LinkSpec) -> bool {
     spec.capacity == Capacity::Unlimited
         && spec.queue == QueueSpec::DropTail
+        && spec.delay_trace.is_none()
         && spec.loss.is_none()
         && spec.jitter.is_none()
         && spec.reorder.is_none()

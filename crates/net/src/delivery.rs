@@ -2,9 +2,11 @@
 //!
 //! In: departure times, non-decreasing. Out: arrival times.
 
-use crate::Picos;
-use crate::link::{Jitter, Reorder};
+use std::sync::Arc;
+
+use crate::link::{LinkSpec, Reorder};
 use crate::random::{Purpose, RandomStream};
+use crate::{DelayTrace, Picos};
 
 /// The way from the transmitter to the far end.
 #[derive(Clone, Debug)]
@@ -16,8 +18,10 @@ pub(crate) struct Delivery {
 
 #[derive(Clone, Debug)]
 struct Impairments {
+    /// The changes of the delay, and which of them held last.
+    changes: Option<(Arc<DelayTrace>, usize)>,
     jitter: Option<(TruncatedExponential, RandomStream)>,
-    /// Jitter may not let packets overtake each other.
+    /// Neither jitter nor a delay that falls may let packets overtake each other.
     ordered: bool,
     /// Latest arrival among the packets that were not held back, ps.
     latest: Picos,
@@ -25,15 +29,14 @@ struct Impairments {
 }
 
 impl Delivery {
-    pub(crate) fn new(
-        delay_ps: Picos,
-        jitter: Option<Jitter>,
-        reorder: Option<Reorder>,
-        seed: u64,
-        stream: u64,
-    ) -> Self {
-        let impairments = (jitter.is_some() || reorder.is_some()).then(|| {
+    /// The way of the link `spec`; `seed` and `stream` pick its random streams.
+    pub(crate) fn new(spec: &LinkSpec, seed: u64, stream: u64) -> Self {
+        let LinkSpec { delay_ps, jitter, reorder, .. } = *spec;
+        let changes = spec.delay_trace.clone();
+        let is_even = changes.is_none() && jitter.is_none() && reorder.is_none();
+        let impairments = (!is_even).then(|| {
             Box::new(Impairments {
+                changes: changes.map(|changes| (changes, 0)),
                 jitter: jitter.map(|jitter| {
                     let delay = TruncatedExponential::new(jitter.mean_ps, jitter.max_ps);
                     (delay, RandomStream::new(seed, stream, Purpose::Jitter))
@@ -47,25 +50,28 @@ impl Delivery {
         Self { delay_ps, impairments }
     }
 
-    /// Propagation delay, ps.
+    /// Propagation delay, ps; the least where it changes.
     pub(crate) fn delay_ps(&self) -> Picos {
         self.delay_ps
     }
 
-    /// When the packet that departs at `departs` arrives.
+    /// When the packet that departs at `departs` arrives. Departures do not decrease from call to call.
     #[inline]
     pub(crate) fn arrival(&mut self, departs: Picos) -> Picos {
         let arrives = departs.saturating_add(self.delay_ps);
         match &mut self.impairments {
             None => arrives,
-            Some(impairments) => impairments.on_packet(arrives),
+            Some(impairments) => impairments.on_packet(departs, arrives),
         }
     }
 }
 
 impl Impairments {
     #[inline(never)]
-    fn on_packet(&mut self, mut arrives: Picos) -> Picos {
+    fn on_packet(&mut self, departs: Picos, mut arrives: Picos) -> Picos {
+        if let Some((changes, at)) = &mut self.changes {
+            arrives = arrives.saturating_add(changes.above_least(departs, at));
+        }
         if let Some((delay, random)) = &mut self.jitter {
             arrives = arrives.saturating_add(delay.quantile(random.uniform()));
         }
@@ -113,7 +119,18 @@ impl TruncatedExponential {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::Jitter;
     use crate::{PS_PER_MS, PS_PER_US};
+
+    /// The way of a link with this delay and these impairments.
+    fn delivery(
+        delay_ps: Picos,
+        jitter: Option<Jitter>,
+        reorder: Option<Reorder>,
+        (seed, stream): (u64, u64),
+    ) -> Delivery {
+        Delivery::new(&LinkSpec { delay_ps, jitter, reorder, ..LinkSpec::default() }, seed, stream)
+    }
 
     fn jitter(mean_ps: Picos, max_ps: Picos, reorder: bool) -> Option<Jitter> {
         Some(Jitter { mean_ps, max_ps, reorder })
@@ -145,7 +162,7 @@ mod tests {
             let (m, b) = (mean as f64, max as f64);
             let expected = m - b / libm::expm1(b / m);
             let n = 100_000;
-            let mut delivery = Delivery::new(0, jitter(mean, max, true), None, 1, 2);
+            let mut delivery = delivery(0, jitter(mean, max, true), None, (1, 2));
             let delays: Vec<f64> = (0..n).map(|_| delivery.arrival(0) as f64).collect();
             assert!(delays.iter().all(|&delay| delay <= b));
             let seen = delays.iter().sum::<f64>() / f64::from(n);
@@ -160,7 +177,7 @@ mod tests {
     fn order_is_kept_unless_asked_otherwise() {
         for reorder in [false, true] {
             let mut delivery =
-                Delivery::new(PS_PER_MS, jitter(PS_PER_MS, 10 * PS_PER_MS, reorder), None, 3, 0);
+                delivery(PS_PER_MS, jitter(PS_PER_MS, 10 * PS_PER_MS, reorder), None, (3, 0));
             let arrivals: Vec<Picos> =
                 (0..10_000).map(|k| delivery.arrival(k * 100 * PS_PER_US)).collect();
             assert_eq!(arrivals.is_sorted(), !reorder);
@@ -169,9 +186,30 @@ mod tests {
     }
 
     #[test]
+    fn a_delay_that_changes_by_hand() {
+        // 20 ms, from 100 ms on 50 ms, from 110 ms on 10 ms. What leaves at 109 ms arrives at 159 ms, and until then everything
+        // behind it does, however short its own delay.
+        let changes = DelayTrace::parse(b"0 20\n100 50\n110 10\n", "t").unwrap();
+        let spec = LinkSpec {
+            delay_ps: changes.least_ps(),
+            delay_trace: Some(Arc::new(changes)),
+            ..LinkSpec::default()
+        };
+        let arrivals = |spec: &LinkSpec| {
+            let mut delivery = Delivery::new(spec, 0, 0);
+            [0, 99, 100, 109, 110, 148, 149, 150, 1000]
+                .map(|ms| delivery.arrival(ms * PS_PER_MS) / PS_PER_MS)
+        };
+        assert_eq!(arrivals(&spec), [20, 119, 150, 159, 159, 159, 159, 160, 1010]);
+        // Jitter that may reorder lets them overtake.
+        let spec = LinkSpec { jitter: jitter(0, 0, true), ..spec };
+        assert_eq!(arrivals(&spec), [20, 119, 150, 159, 120, 158, 159, 160, 1010]);
+    }
+
+    #[test]
     fn reordered_packets_are_overtaken_by_the_others() {
         let reorder = Some(Reorder { probability: 0.1, extra_ps: 5 * PS_PER_MS });
-        let mut delivery = Delivery::new(PS_PER_MS, None, reorder, 4, 0);
+        let mut delivery = delivery(PS_PER_MS, None, reorder, (4, 0));
         let n = 20_000;
         let late = (0..n)
             .filter(|&k| {
@@ -188,8 +226,8 @@ mod tests {
     #[test]
     fn one_impairment_does_not_move_the_draws_of_another() {
         let reorder = Some(Reorder { probability: 0.1, extra_ps: PS_PER_MS });
-        let mut alone = Delivery::new(0, None, reorder, 5, 6);
-        let mut both = Delivery::new(0, jitter(1000, 1000, true), reorder, 5, 6);
+        let mut alone = delivery(0, None, reorder, (5, 6));
+        let mut both = delivery(0, jitter(1000, 1000, true), reorder, (5, 6));
         for _ in 0..1000 {
             assert_eq!(alone.arrival(0) >= PS_PER_MS, both.arrival(0) >= PS_PER_MS);
         }
@@ -199,7 +237,7 @@ mod tests {
     fn nothing_overflows() {
         let reorder = Some(Reorder { probability: 1.0, extra_ps: Picos::MAX });
         let mut delivery =
-            Delivery::new(Picos::MAX, jitter(Picos::MAX, Picos::MAX, false), reorder, 0, 0);
+            delivery(Picos::MAX, jitter(Picos::MAX, Picos::MAX, false), reorder, (0, 0));
         assert_eq!(delivery.arrival(Picos::MAX), Picos::MAX);
     }
 }

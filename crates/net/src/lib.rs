@@ -1,13 +1,14 @@
 //! Links, traces, queues, loss and jitter: pure models that are handed the time.
 //!
 //! The simulator and the emulator run the very same code; nothing here reads a clock or touches the OS, except
-//! [`Trace::load`], which reads the one file it is given.
+//! [`Trace::load`] and [`DelayTrace::load`], which read the one file they are given.
 //!
 //! A packet goes in with its arrival time and its size; a [`Verdict`] comes out: when it leaves the transmitter and when
 //! it reaches the far end, or why it is dropped. Because a link is first-in first-out and its capacity is known in
 //! advance, all of that is a formula at the moment of arrival; no event is needed for service or propagation.
 
 mod buffer;
+mod delay_trace;
 mod delivery;
 pub mod link;
 pub mod log;
@@ -20,6 +21,7 @@ mod served;
 mod service;
 pub mod trace;
 
+pub use delay_trace::DelayTrace;
 pub use link::{
     Backlog, Buffer, Capacity, DropReason, Jitter, Link, LinkSpec, LossModel, Reorder, SpecError,
     Verdict,

@@ -11,15 +11,18 @@ use crate::delivery::Delivery;
 use crate::loss::Loss;
 use crate::queue::{QueueSpec, Queued};
 use crate::service::{Service, StepService, TraceService};
-use crate::{Picos, Trace};
+use crate::{DelayTrace, Picos, Trace};
 
 /// What a directed link is made of. By default nothing: no service time, no delay, no limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkSpec {
     /// How fast it serves.
     pub capacity: Capacity,
-    /// Propagation delay, ps.
+    /// Propagation delay, ps; the least of it where it changes.
     pub delay_ps: Picos,
+    /// The changes of the propagation delay: how much longer it is than the trace's least, for packets that leave at what time.
+    /// Packets do not overtake each other as it falls, unless jitter may reorder.
+    pub delay_trace: Option<Arc<DelayTrace>>,
     /// Which packet is served next, and which is dropped or marked.
     pub queue: QueueSpec,
     /// How much may wait.
@@ -243,7 +246,8 @@ impl LinkSpec {
 
     /// Whether packets arrive in the order they entered.
     pub fn keeps_order(&self) -> bool {
-        let jitter = self.jitter.is_some_and(|j| j.reorder && j.mean_ps > 0 && j.max_ps > 0);
+        let varies = |j: Jitter| j.mean_ps > 0 && j.max_ps > 0 || self.delay_trace.is_some();
+        let jitter = self.jitter.is_some_and(|j| j.reorder && varies(j));
         let held_back = self.reorder.is_some_and(|r| r.probability > 0.0 && r.extra_ps > 0);
         !jitter && !held_back
     }
@@ -264,9 +268,9 @@ impl Link {
     /// reordering.
     pub fn new(spec: LinkSpec, seed: u64, stream: u64) -> Self {
         Self {
+            delivery: Delivery::new(&spec, seed, stream),
             service: Service::new(spec.capacity),
             waiting: Waiting::new(spec.buffer),
-            delivery: Delivery::new(spec.delay_ps, spec.jitter, spec.reorder, seed, stream),
             loss: spec.loss.map(|model| Box::new(Loss::new(model, seed, stream))),
         }
     }
@@ -332,7 +336,7 @@ impl Link {
         self.service.offered_bytes(from, to)
     }
 
-    /// Propagation delay, ps.
+    /// Propagation delay, ps; the least where it changes.
     pub fn delay_ps(&self) -> Picos {
         self.delivery.delay_ps()
     }

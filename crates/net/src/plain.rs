@@ -5,7 +5,7 @@ use crate::link::{Buffer, Capacity, LinkSpec};
 use crate::queue::QueueSpec;
 use crate::service::ConstantService;
 
-/// A directed link without limits, loss, jitter and reordering: when a packet arrives depends on when it entered and on the
+/// A directed link without limits, loss, jitter, reordering and changes: when a packet arrives depends on when it entered and on the
 /// packet before it, and is all there is to know. Does what [`crate::Link`] would, at a fraction of the work and memory.
 #[derive(Clone, Debug)]
 pub struct PlainLink {
@@ -25,6 +25,7 @@ impl PlainLink {
             _ => return None,
         };
         let plain = spec.queue == QueueSpec::DropTail
+            && spec.delay_trace.is_none()
             && spec.loss.is_none()
             && spec.jitter.is_none()
             && spec.reorder.is_none();
@@ -56,7 +57,7 @@ impl PlainLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Jitter, Link, LossModel, PS_PER_US, Reorder, Verdict};
+    use crate::{DelayTrace, Jitter, Link, LossModel, PS_PER_US, Reorder, Verdict};
     use proptest::prelude::*;
 
     fn spec(capacity: Capacity, delay_ps: Picos) -> LinkSpec {
@@ -71,10 +72,12 @@ mod tests {
         let buffer = Buffer { packets: Some(1000), ..Buffer::default() };
         let jitter = Some(Jitter { mean_ps: 1, max_ps: 2, reorder: false });
         let reorder = Some(Reorder { probability: 0.1, extra_ps: 1 });
+        let changes = DelayTrace::parse(b"0 1", "t").unwrap();
         for more in [
             LinkSpec { buffer, ..plain.clone() },
             LinkSpec { queue: QueueSpec::Codel(Default::default()), ..plain.clone() },
             LinkSpec { jitter, ..plain.clone() },
+            LinkSpec { delay_trace: Some(changes.into()), ..plain.clone() },
             LinkSpec { reorder, ..plain.clone() },
             LinkSpec { loss: Some(LossModel::Bernoulli(0.1)), ..plain },
         ] {

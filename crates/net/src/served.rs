@@ -77,9 +77,9 @@ impl<T: Send + 'static> ServedLink<T> {
             Box::new(Forecast { service: Service::new(spec.capacity.clone()), max_wait_ps })
         });
         Self {
+            delivery: Delivery::new(&spec, seed, stream),
             queue: spec.queue.build(Place { limit, rate_bps, seed, stream }),
             service: Service::new(spec.capacity),
-            delivery: Delivery::new(spec.delay_ps, spec.jitter, spec.reorder, seed, stream),
             loss: spec.loss.map(|model| Box::new(Loss::new(model, seed, stream))),
             due: Self::NEVER,
             shaped_bps: spec.queue.rate_bps(),
@@ -270,7 +270,9 @@ fn mean_rate_bps(capacity: &Capacity) -> f64 {
 mod tests {
     use super::*;
     use crate::queue::{FqSpec, QueueSpec, TokenBucketSpec};
-    use crate::{Buffer, Jitter, Link, LossModel, PS_PER_MS, PS_PER_US, Trace, Verdict};
+    use crate::{
+        Buffer, DelayTrace, Jitter, Link, LossModel, PS_PER_MS, PS_PER_US, Trace, Verdict,
+    };
     use proptest::prelude::*;
     use std::sync::Arc;
 
@@ -414,12 +416,16 @@ mod tests {
             wait_ms in prop::option::weighted(0.3, 0u64..30),
             jitter in any::<bool>(),
             loss in any::<bool>(),
+            changes in any::<bool>(),
             gaps in prop::collection::vec((0u64..4000, 40u32..1504), 1..80),
         ) {
             let once = matches!(capacity, Capacity::Trace { once: true, .. });
             let spec = LinkSpec {
                 capacity,
                 delay_ps: 5 * PS_PER_MS,
+                delay_trace: changes.then(|| {
+                    DelayTrace::parse(b"0 9\n10 30\n12.5 0\n", "t").expect("times ascend").into()
+                }),
                 queue: QueueSpec::DropTail,
                 buffer: Buffer { packets, bytes, wait_ps: wait_ms.map(|ms| ms * PS_PER_MS) },
                 loss: loss.then_some(LossModel::Bernoulli(0.1)),

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use paceline_net::{
-    Backlog, Buffer, Capacity, DropReason, Jitter, Link, LinkSpec, LossModel, PS_PER_MS, PS_PER_S,
-    Picos, Reorder, Trace, Verdict,
+    Backlog, Buffer, Capacity, DelayTrace, DropReason, Jitter, Link, LinkSpec, LossModel,
+    PS_PER_MS, PS_PER_S, Picos, Reorder, Trace, Verdict,
 };
 use proptest::prelude::*;
 
@@ -182,10 +182,15 @@ fn any_spec() -> impl Strategy<Value = LinkSpec> {
         (any::<f64>(), any_size())
             .prop_map(|(probability, extra_ps)| Reorder { probability, extra_ps }),
     );
-    (capacity, any_size(), buffer, loss, jitter, reorder).prop_map(
-        |(capacity, delay_ps, buffer, loss, jitter, reorder)| LinkSpec {
+    let delays = (0u64..9, 1u64..9).prop_map(|(first, second)| {
+        let text = format!("0 {first}\n0.000000001 {second}\n3 0\n5 1000000");
+        Arc::new(DelayTrace::parse(text.as_bytes(), "t").expect("times ascend from 0"))
+    });
+    (capacity, any_size(), prop::option::of(delays), buffer, loss, jitter, reorder).prop_map(
+        |(capacity, delay_ps, delay_trace, buffer, loss, jitter, reorder)| LinkSpec {
             capacity,
             delay_ps,
+            delay_trace,
             buffer,
             loss,
             jitter,

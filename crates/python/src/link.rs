@@ -2,22 +2,33 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, SystemTime};
 
 use paceline_emulator::{
-    Counts, Direction, Emulation, Error, Host, Lateness, LogFile, Reach, Status,
+    Counts, Direction, Emulation, Error, Host, Lateness, LogFile, Observer, Reach, Status,
 };
+use paceline_lab::record;
 use paceline_lab::scenario::{EmulatedDirection, emulated_link};
+use paceline_lab::world::{self, Run};
+use paceline_live::Health;
+use paceline_live::traffic::{self, Traffic};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::errors::{input_error, run_error};
+use crate::run::record_error;
+
+/// Largest IP packet, bytes.
+const MTU: u16 = 1500;
 
 /// Runs `command`, on as many hosts as there are `access_delays_s`, behind the link that `options` (flags without dashes, values) describe and waits for its end.
 ///
 /// `outside`: it reaches what this host reaches. `logs` are those of the uplink and of the downlink.
 ///
-/// Returns JSON: `{"statuses": exit statuses, "uplink": {…}, "downlink": {…}, "log_failure"}`, the packets of each direction, and
+/// `out` is where a record is written, whose `command_line` is what was `typed`.
+///
+/// Returns JSON: `{"record": directory or null, "statuses": exit statuses, "uplink": {…}, "downlink": {…}, "log_failure"}`, the packets of each direction, and
 /// why a log is not complete, or null. The interpreter lock is released meanwhile; signals go to the command. To be called from
 /// the main thread.
 #[pyfunction]
@@ -30,8 +41,14 @@ pub fn run_link(
     outside: bool,
     access_delays_s: Vec<f64>,
     logs: (Option<PathBuf>, Option<PathBuf>),
+    out: Option<PathBuf>,
     command: Vec<OsString>,
+    typed: Vec<String>,
 ) -> PyResult<String> {
+    let started = SystemTime::now();
+    if let Some(out) = &out {
+        record::check_target(out).map_err(record_error)?;
+    }
     let paths = [("uplink", logs.0), ("downlink", logs.1)];
     if let [(_, Some(up)), (_, Some(down))] = &paths
         && up == down
@@ -59,19 +76,67 @@ pub fn run_link(
         Ok(Host { access_delay, command: command.clone() })
     };
     let hosts: Vec<Host> = access_delays_s.iter().map(host).collect::<PyResult<_>>()?;
-    let outcome = py.detach(|| paceline_emulator::run_hosts(emulation, reach, &hosts));
+    let (observers, seen) = match out {
+        Some(_) => watch([&emulation.up, &emulation.down]),
+        None => ([None, None], None),
+    };
+    let data_bytes = emulation.up.overhead_bytes.max(emulation.down.overhead_bytes) as u16 + MTU;
+    let outcome =
+        py.detach(|| paceline_emulator::run_observed(emulation, reach, &hosts, observers));
     let outcome = outcome.map_err(|error| match error {
         Error::Command { .. } => input_error(error),
         Error::Log { ref path, .. } => input_error(format!("--{}-log {error}", flag(path))),
         _ => run_error(error),
     })?;
+    let record = match (out, seen) {
+        (Some(out), Some(seen)) => {
+            let [up, down] = seen.map(|of| of.recv().map_err(|_| run_error(Error::Killed)));
+            let seen = traffic::finish([up?, down?]);
+            let health = Health {
+                unseen_packets: 0,
+                unwritable_packets: seen.unwritable_packets,
+                late_us: later(&outcome.up.lateness, &outcome.down.lateness),
+            };
+            let title = command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
+            // As long as a scenario's title may be, and as plain.
+            let title: String =
+                title.join(" ").chars().filter(|c| !c.is_control()).take(200).collect();
+            let text =
+                format!("# No scenario: a program behind an emulated link.\n# {command_line}\n");
+            let Run { info, outcome, provenance } =
+                world::watched((title, text), seed, data_bytes, seen, &health, (typed, started));
+            let dir = py.detach(|| record::write(&out, &info, &outcome, &provenance));
+            Some(dir.map_err(record_error)?.display().to_string())
+        }
+        _ => None,
+    };
     let answer = json!({
+        "record": record,
         "statuses": outcome.statuses.into_iter().map(Status::code).collect::<Vec<_>>(),
         "uplink": describe(&outcome.up),
         "downlink": describe(&outcome.down),
         "log_failure": outcome.log_failure,
     });
     Ok(answer.to_string())
+}
+
+/// Observers of the two directions, and where they end up.
+#[expect(clippy::type_complexity, reason = "two pairs of two")]
+fn watch(
+    directions: [&Direction; 2],
+) -> ([Option<Box<dyn Observer>>; 2], Option<[Receiver<Traffic>; 2]>) {
+    let [up, down] = directions.map(|direction| direction.spec.clone());
+    let (to_up, up_ended) = mpsc::channel();
+    let (to_down, down_ended) = mpsc::channel();
+    let up: Box<dyn Observer> = Box::new(Traffic::new("uplink", up, to_up));
+    let down: Box<dyn Observer> = Box::new(Traffic::new("downlink", down, to_down));
+    ([Some(up), Some(down)], Some([up_ended, down_ended]))
+}
+
+/// Mean and 99th percentile of how late packets were, us, of the direction where they were later.
+fn later(up: &Lateness, down: &Lateness) -> Option<[f64; 2]> {
+    let of = |late: &Lateness| Some([late.mean_us()?, late.quantile_us(0.99)?]);
+    [of(up), of(down)].into_iter().flatten().max_by(|a, b| a[1].total_cmp(&b[1]))
 }
 
 fn direction(of: EmulatedDirection, log: Option<LogFile>) -> Direction {

@@ -306,7 +306,7 @@ fn describe(scenario: &Scenario) -> serde_json::Value {
 }
 
 /// Bad input where the user can mend it by asking for something else, a failed run otherwise.
-fn record_error(error: RecordError) -> PyErr {
+pub fn record_error(error: RecordError) -> PyErr {
     match error {
         RecordError::Io { action: "write the qlog of", .. } | RecordError::Table { .. } => {
             run_error(error)

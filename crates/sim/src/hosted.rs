@@ -30,7 +30,7 @@ pub const DATAGRAM_PROVIDES: Needs =
 pub struct Window {
     /// Statistics cover the time from here on, ps.
     pub warmup: Picos,
-    /// … to here, the end of the run, ps.
+    /// … to here, the end of the run, ps; [`Picos::MAX`] while it is open.
     pub end: Picos,
     /// Distance of the samples, ps.
     pub sample: Picos,
@@ -231,6 +231,11 @@ impl SenderRecord {
         }
     }
 
+    /// It begins at `now`, before its first sample.
+    pub fn begin(&mut self, now: Picos) {
+        self.start = now;
+    }
+
     /// Adds the sample taken at `now`. Returns the places of what is observed of the controller, NaN so far.
     pub fn push(&mut self, now: Picos, sample: &SenderSample) -> &mut [f64] {
         let to_come = self.window.end.saturating_sub(now) / self.window.sample;
@@ -302,6 +307,11 @@ impl Delivery {
             self.rows.push([bps(bytes, self.window.sample), queueing_ms, delivered, lost]);
             self.next_sample += self.window.sample;
         }
+    }
+
+    /// The run, whose end was open, ends at `end`.
+    pub fn close(&mut self, end: Picos) {
+        self.window.end = end;
     }
 
     /// Payload that came within the window, bytes, where the receiver knows better: it counts none twice.
@@ -380,6 +390,12 @@ impl LinkRecord {
     /// Takes the sample that is due at `now`: what the link could have carried since the last one, and what waits, bytes.
     pub fn sample(&mut self, now: Picos, offered: Option<f64>, waiting: u64) {
         self.meter.sample(now, offered, waiting);
+    }
+
+    /// The run, whose end was open, ends at `end`. What leaves the link after that is not to be shown before.
+    pub fn close(&mut self, end: Picos) {
+        self.end = end;
+        self.meter.close(end);
     }
 
     /// The record, given what the link could have carried in the window, bytes.

@@ -179,6 +179,11 @@ impl LinkMeter {
         self.rows.push(now, row.len(), to_come).copy_from_slice(&row);
     }
 
+    /// The run, whose end was open, ends at `end`.
+    pub(crate) fn close(&mut self, end: Picos) {
+        self.end = end;
+    }
+
     /// The record, given what the link could have served in the window, bytes.
     pub(crate) fn finish(self, offered: Option<f64>) -> LinkOutcome {
         let window = self.end - self.warmup;

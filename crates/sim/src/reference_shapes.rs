@@ -2,7 +2,7 @@
 //! that many things happen in one picosecond.
 
 use paceline_net::queue::{Ecn, Tag};
-use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, Reorder, Trace};
+use paceline_net::{Buffer, Capacity, DelayTrace, Jitter, LinkSpec, Reorder, Trace};
 use proptest::prelude::*;
 
 use super::common::*;
@@ -98,10 +98,17 @@ fn core_link() -> impl Strategy<Value = LinkSpec> {
     let jitter = prop::option::weighted(0.15, any::<bool>());
     let reorder = prop::option::weighted(0.1, 0.0..0.2);
     let queue = prop::option::weighted(0.3, prop::sample::select(queues()));
-    let head = (capacity, round_delay(), queue);
-    (head, packets, jitter, reorder).prop_map(|((capacity, ms, queue), packets, jitter, held)| {
+    // Up, down below what it was at first, and up again.
+    let delays = prop::option::weighted(0.1, Just("0 1\n30 9\n60.5 0\n200 2"));
+    let delays = delays.prop_map(|text| {
+        text.map(|text| DelayTrace::parse(text.as_bytes(), "t").expect("times ascend").into())
+    });
+    let head = (capacity, round_delay(), delays, queue);
+    (head, packets, jitter, reorder).prop_map(|(head, packets, jitter, held)| {
+        let (capacity, ms, delay_trace, queue) = head;
         LinkSpec {
             capacity,
+            delay_trace,
             queue: queue.unwrap_or_default(),
             buffer: Buffer { packets, ..Buffer::default() },
             jitter: jitter.map(|reorder| Jitter { mean_ps: MS / 2, max_ps: 2 * MS, reorder }),

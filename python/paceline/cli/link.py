@@ -39,7 +39,9 @@ def link(
         ),
     ] = None,
     downlink: Annotated[Text, _both("downlink", "RATE|TRACE", "Capacity from the outside to the command [unlimited].")] = None,
-    delay: Annotated[Text, _both("delay", "TIME", 'Propagation delay of each direction, as "20 ms" [none].')] = None,
+    delay: Annotated[
+        Text, _both("delay", "TIME|FILE", 'Propagation delay of each direction, "20 ms", or a file of delays over time [none].')
+    ] = None,
     buffer: Annotated[
         Text,
         _both("buffer", "SIZE", 'How much may wait: "1 BDP", "500 packets", "64 KiB", "10 ms" or "unlimited" [1 BDP].'),
@@ -78,6 +80,12 @@ def link(
     ] = None,
     downlink_log: Annotated[
         Path | None, typer.Option("--downlink-log", metavar="FILE", help="The same, for the downlink.", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Write a record there, as paceline run does: for compare and report.", show_default=False
+        ),
     ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Traces do not repeat: after the last opportunity nothing passes.")
@@ -144,7 +152,8 @@ def link(
     program = command or [os.environ.get("SHELL", "/bin/sh")]
     sys.stdout.flush()
     delays = _access_delays(hosts, host_delay or [])
-    answer = json.loads(_native.run_link(options, seed, realtime, outside, delays, (uplink_log, downlink_log), program))
+    logs = (uplink_log, downlink_log)
+    answer = json.loads(_native.run_link(options, seed, realtime, outside, delays, logs, out, program, sys.argv))
     status = next((status for status in answer["statuses"] if status), 0)
     answer = {"status": status, **answer}
     if failure := answer["log_failure"]:

@@ -218,7 +218,7 @@ impl Gate {
 
 impl Shared {
     fn new() -> Result<Self, Error> {
-        let failed = |error| Error::system("open a raw socket", error);
+        let failed = |error| Error::lacking("open a raw socket", "--outside", "CAP_NET_RAW", error);
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let leaving =
             socket(AddressFamily::Inet, SockType::Raw, flags, SockProtocol::Raw).map_err(failed)?;

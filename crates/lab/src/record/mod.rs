@@ -52,7 +52,7 @@ pub struct RunInfo {
     pub scenario_path: Option<PathBuf>,
     /// Its text, with every override applied, so that it runs again.
     pub scenario_text: String,
-    /// `sim`, `live` or `vm`.
+    /// `sim`, `live` or `vm`; `link` for the traffic of a program behind an emulated link.
     pub world: String,
     /// Master seed.
     pub seed: u64,
@@ -73,7 +73,7 @@ pub struct FlowInfo {
     pub controller: String,
     /// Every parameter of the controller with the value it ran with. See [`controller_params`].
     pub controller_params: BTreeMap<String, ParamValue>,
-    /// `tcp`, `datagram` or `quic`.
+    /// `tcp`, `datagram` or `quic`; of a program's traffic `tcp`, `udp` or `mixed`.
     pub stack: String,
     /// Sizes of its packets on the wire.
     pub packets: PacketSizes,
@@ -212,6 +212,15 @@ pub fn write(
     let manifest = Manifest::new(info, outcome, provenance, &tables);
     commit(dir, &tables, &manifest.to_json())?;
     Ok(dir.to_path_buf())
+}
+
+/// Whether [`write`] would put a record at `dir`, as far as can be told before.
+///
+/// # Errors
+/// Those of [`write`] that do not depend on what is written.
+pub fn check_target(dir: &Path) -> Result<(), RecordError> {
+    replaceable(dir)?;
+    Ok(())
 }
 
 /// Writes the files beside `dir` and puts them in its place.

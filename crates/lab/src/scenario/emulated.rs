@@ -27,6 +27,7 @@ static EMULATED: Table = Table {
         keys::LINK_TRACE,
         keys::ONCE,
         Key { absent: Absent::Default("0 s"), ..keys::LINK_DELAY },
+        keys::DELAY_TRACE,
         keys::BUFFER,
         keys::QUEUE,
         keys::LOSS,
@@ -69,7 +70,7 @@ pub fn emulated_link(
     let [up, down] = readers;
     let (up, down) = (up?, down?);
     let directions = [Direction::read_alone(&up)?, Direction::read_alone(&down)?];
-    let base_rtt_ps = directions.iter().map(|direction| direction.delay_ps).sum();
+    let base_rtt_ps = directions.iter().map(|direction| direction.propagation.least_ps).sum();
     let run = Run { seed, duration_ps: SYNTHETIC_PS, packet_bytes: 1500 };
     let finish = |direction: &Direction, reader: &Reader<'_>| {
         Ok(EmulatedDirection {
@@ -92,6 +93,7 @@ fn table(name: &str, options: &[(String, String)]) -> Result<Node, ScenarioError
             None if flag.starts_with("uplink") || flag.starts_with("downlink") => continue,
             None => (flag.as_str(), false),
         };
+        let key = if key == "delay" { delay_key(value) } else { key };
         limited |= own && flag == name && value.trim() != "unlimited";
         let text: Arc<str> = format!("--{flag} {value}").into();
         if EMULATED.key(key).is_none() {
@@ -104,8 +106,9 @@ fn table(name: &str, options: &[(String, String)]) -> Result<Node, ScenarioError
             });
         }
         let node = value_node(value, &text, key);
-        match entries.iter_mut().find(|(known, _)| known == key) {
-            Some(entry) if own => entry.1 = node,
+        let is_same = |known: &str| known == key || is_delay(known) && is_delay(key);
+        match entries.iter_mut().find(|(known, _)| is_same(known)) {
+            Some(entry) if own => *entry = (key.into(), node),
             Some(_) => {}
             None => entries.push((key.into(), node)),
         }
@@ -129,6 +132,16 @@ fn capacity_key(text: &str) -> &'static str {
     let text = text.trim();
     let like_a_rate = text == "unlimited" || text.starts_with(|c: char| c.is_ascii_digit());
     if like_a_rate && !FilePath::new(text).exists() { "rate" } else { "trace" }
+}
+
+/// Whether the text after `--delay` is a time or names a file of delays.
+fn delay_key(text: &str) -> &'static str {
+    let like_a_time = text.trim().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    if like_a_time && !FilePath::new(text).is_file() { "delay" } else { "delay_trace" }
+}
+
+fn is_delay(key: &str) -> bool {
+    key == "delay" || key == "delay_trace"
 }
 
 fn is_shaper(queue: &Node) -> bool {
@@ -159,9 +172,9 @@ fn value_node(value: &str, text: &Arc<str>, key: &str) -> Node {
 impl Direction {
     /// The direction that `reader`'s table describes by itself; without a rate or trace, a pure delay.
     fn read_alone(reader: &Reader<'_>) -> Result<Self, ScenarioError> {
-        let delay_ps = reader.time_always("delay")?;
+        let propagation = super::link::propagation(reader)?.unwrap_or_default();
         let capacity = super::link::capacity(reader)?.unwrap_or(CapacitySource::Unlimited);
-        Self::read(reader, delay_ps, capacity)
+        Self::read(reader, propagation, capacity)
     }
 }
 
@@ -206,6 +219,30 @@ mod tests {
         let [up, down] = link(&[("uplink-loss", "on-off,on=5 s,off=200 ms")]).unwrap();
         let turns = LossModel::OnOff { on_ps: 5000 * PS_PER_MS, off_ps: 200 * PS_PER_MS };
         assert_eq!((up.spec.loss, down.spec.loss), (Some(turns), None));
+    }
+
+    #[test]
+    fn a_delay_is_a_time_or_a_file() {
+        let dir = std::env::temp_dir().join(format!("paceline-delays-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let file = dir.join("a.delay");
+        std::fs::write(&file, "0 30\n1000 20\n").unwrap();
+        let name = file.to_str().unwrap();
+        let [up, down] = link(&[("delay", name), ("uplink-delay", "5 ms")]).unwrap();
+        assert_eq!((up.spec.delay_ps, up.spec.delay_trace), (5 * PS_PER_MS, None));
+        assert_eq!(down.spec.delay_ps, 20 * PS_PER_MS);
+        assert!(down.spec.delay_trace.is_some());
+        let [up, down] = link(&[("uplink-delay", name), ("delay", "5 ms")]).unwrap();
+        assert!(up.spec.delay_trace.is_some() && down.spec.delay_trace.is_none());
+        std::fs::write(&file, "0 30\n1000\n").unwrap();
+        let said = link(&[("delay", name)]).expect_err("refused");
+        assert!(
+            said.starts_with(&format!("--delay {name}: {name}:2: `1000` is not a time")),
+            "{said}"
+        );
+        std::fs::remove_dir_all(&dir).unwrap();
+        let said = link(&[("delay", name)]).expect_err("refused");
+        assert!(said.starts_with(&format!("--delay {name}: {name}: no such file")), "{said}");
     }
 
     #[test]

@@ -288,7 +288,7 @@ impl Placing<'_> {
     }
 
     fn propagation(&self, path: &Path) -> Picos {
-        let delay = |link: &u32| self.network.links[*link as usize].direction.delay_ps;
+        let delay = |link: &u32| self.network.links[*link as usize].direction.propagation.least_ps;
         path.forward.iter().chain(&path.reverse).map(delay).fold(0, Picos::saturating_add)
     }
 

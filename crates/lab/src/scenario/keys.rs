@@ -92,6 +92,8 @@ pub(crate) enum Kind {
     },
     Buffer,
     Trace,
+    /// A file of delays.
+    DelayTrace,
     Table(&'static Table),
     /// An array of tables, at least one.
     Tables(&'static Table),
@@ -192,6 +194,9 @@ impl Kind {
                 (0.0001 to 10000 BDP, 1 to 1000000000 packets, 1 B to 1000 GB, 1 us to 1000 s)"
                 .into(),
             Self::Trace => "the path of a trace file, \"synth:NAME\" or \"synth:NAME:SEED\"".into(),
+            Self::DelayTrace => {
+                "the path of a file with a line `TIME DELAY` per change, in ms".into()
+            }
             Self::Table(table) => format!("a table with {}", key_names(table)),
             Self::Tables(table) => {
                 format!("an array of at least one table with {}", key_names(table))
@@ -355,18 +360,19 @@ pub(super) const ONCE: Key = key(
     Default("false"),
     "The link is dead after the trace's last opportunity; otherwise the trace repeats.",
 );
-pub(super) const LINK_DELAY: Key = key(
-    "delay",
-    DELAY,
-    Rule("exactly one of `delay` and `rtt` is required"),
-    "Propagation delay, one way.",
+const DELAY_RULE: &str = "exactly one of `delay`, `delay_trace` and `rtt` is required";
+pub(super) const LINK_DELAY: Key =
+    key("delay", DELAY, Rule(DELAY_RULE), "Propagation delay, one way.");
+pub(super) const DELAY_TRACE: Key = key(
+    "delay_trace",
+    Kind::DelayTrace,
+    Rule(DELAY_RULE),
+    "Propagation delay over time, each way: a file with a line per change, its time and the one-way delay from then on, in ms \
+     (`1500 42.75`). The first time is 0, the last delay stays. What counts is when a packet leaves; none overtakes another. Paths \
+     as of `trace`. RTTs, BDPs and queueing delays are worked out with the least delay.",
 );
-const LINK_RTT: Key = key(
-    "rtt",
-    DELAY,
-    Rule("exactly one of `delay` and `rtt` is required"),
-    "Propagation there and back: half of it each way.",
-);
+const LINK_RTT: Key =
+    key("rtt", DELAY, Rule(DELAY_RULE), "Propagation there and back: half of it each way.");
 pub(super) const BUFFER: Key = key(
     "buffer",
     Kind::Buffer,
@@ -406,6 +412,10 @@ pub(super) const REORDER: Key = key(
     "Some packets held back so that others overtake them.",
 );
 
+/// Of these at most one may be given.
+const DELAYS: [(&str, &str); 3] =
+    [("delay", "rtt"), ("delay", "delay_trace"), ("rtt", "delay_trace")];
+
 /// `[link]`.
 pub(crate) static LINK: Table = Table {
     name: "link",
@@ -416,6 +426,7 @@ pub(crate) static LINK: Table = Table {
         LINK_TRACE,
         ONCE,
         LINK_DELAY,
+        DELAY_TRACE,
         LINK_RTT,
         BUFFER,
         QUEUE,
@@ -430,7 +441,14 @@ pub(crate) static LINK: Table = Table {
             "The ACK direction.",
         ),
     ],
-    exclusive: &[("rate", "trace"), ("steps", "trace"), ("rate", "once"), ("delay", "rtt")],
+    exclusive: &[
+        ("rate", "trace"),
+        ("steps", "trace"),
+        ("rate", "once"),
+        DELAYS[0],
+        DELAYS[1],
+        DELAYS[2],
+    ],
 };
 
 /// `[[links]]`.
@@ -446,6 +464,7 @@ pub(crate) static LINKS: Table = Table {
         LINK_TRACE,
         ONCE,
         LINK_DELAY,
+        DELAY_TRACE,
         LINK_RTT,
         BUFFER,
         QUEUE,
@@ -460,7 +479,14 @@ pub(crate) static LINKS: Table = Table {
             "The direction from `to` to `from`; what it does not say is as in the other direction, impairments apart.",
         ),
     ],
-    exclusive: &[("rate", "trace"), ("steps", "trace"), ("rate", "once"), ("delay", "rtt")],
+    exclusive: &[
+        ("rate", "trace"),
+        ("steps", "trace"),
+        ("rate", "once"),
+        DELAYS[0],
+        DELAYS[1],
+        DELAYS[2],
+    ],
 };
 
 /// `reverse`.
@@ -473,6 +499,12 @@ pub(crate) static REVERSE: Table = Table {
         key("trace", Kind::Trace, Rule("see `reverse`"), "Capacity over time, as in a link."),
         ONCE,
         key("delay", DELAY, Rule("that of the other direction"), "Propagation delay."),
+        key(
+            "delay_trace",
+            Kind::DelayTrace,
+            Rule("that of the other direction"),
+            "Propagation delay over time, as in a link.",
+        ),
         key(
             "buffer",
             Kind::Buffer,
@@ -489,7 +521,7 @@ pub(crate) static REVERSE: Table = Table {
         JITTER,
         REORDER,
     ],
-    exclusive: &[("rate", "trace"), ("steps", "trace"), ("rate", "once")],
+    exclusive: &[("rate", "trace"), ("steps", "trace"), ("rate", "once"), DELAYS[1]],
 };
 
 static STEP: Table = Table {

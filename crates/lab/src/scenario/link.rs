@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, Picos, QueueSpec, Reorder};
+use paceline_net::{
+    Buffer, Capacity, DelayTrace, Jitter, LinkSpec, LossModel, Picos, QueueSpec, Reorder,
+};
 
 use super::error::{Fault, Locus, ScenarioError};
 use super::quantity::{BufferSize, Delay, show_time};
@@ -15,7 +17,7 @@ use super::trace::TraceSource;
 #[derive(Clone, Debug)]
 pub(crate) struct Direction {
     pub capacity: CapacitySource,
-    pub delay_ps: Picos,
+    pub propagation: Propagation,
     pub queue: QueueSpec,
     pub buffer: BufferSize,
     pub loss: Option<LossModel>,
@@ -24,6 +26,14 @@ pub(crate) struct Direction {
     /// Whom to blame when the buffer or the trace turns out impossible.
     pub buffer_at: Locus,
     pub trace_at: Locus,
+}
+
+/// One-way propagation delay.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Propagation {
+    /// Its length, ps; the least where it changes.
+    pub least_ps: Picos,
+    pub trace: Option<Arc<DelayTrace>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -75,14 +85,14 @@ impl Duplex {
     /// The link that `reader`'s table describes.
     pub fn read(reader: &Reader<'_>, default: ReverseDefault) -> Result<Self, ScenarioError> {
         let empty = nothing();
-        let (delay_ps, back_ps) = delays(reader)?;
+        let (there, back_again) = propagations(reader)?;
         let capacity = capacity(reader)?.ok_or_else(|| {
             reader.error("", "neither `rate` nor `trace`", "allowed: exactly one of the two")
         })?;
-        let forward = Direction::read(reader, delay_ps, capacity)?;
+        let forward = Direction::read(reader, there, capacity)?;
         let noise = jitter(reader, "noise")?;
         let back = reader.child("reverse", &empty)?;
-        let mut reverse = reversed(&back, &forward, back_ps, default)?;
+        let mut reverse = reversed(&back, &forward, back_again, default)?;
         if noise.is_some() && reverse.jitter.is_some() {
             let what = "excludes `reverse.jitter`: both delay the ACKs at random";
             return Err(reader.error("noise", what, "allowed: one of the two"));
@@ -92,18 +102,29 @@ impl Duplex {
     }
 }
 
-/// The two one-way delays.
-fn delays(reader: &Reader<'_>) -> Result<(Picos, Picos), ScenarioError> {
-    match (reader.time("delay")?, reader.time("rtt")?) {
-        (Some(delay), _) => Ok((delay, delay)),
-        // An odd picosecond goes to the way back.
-        (None, Some(rtt)) => Ok((rtt / 2, rtt - rtt / 2)),
-        (None, None) => Err(reader.error(
-            "",
-            "neither `delay` nor `rtt`",
-            "allowed: exactly one of the two, such as delay = \"10 ms\"",
-        )),
+/// The two ways.
+fn propagations(reader: &Reader<'_>) -> Result<(Propagation, Propagation), ScenarioError> {
+    if let Some(there) = propagation(reader)? {
+        return Ok((there.clone(), there));
     }
+    // An odd picosecond goes to the way back.
+    let rtt = reader.time("rtt")?;
+    let halves = rtt.map(|rtt| (Propagation::of(rtt / 2), Propagation::of(rtt - rtt / 2)));
+    halves.ok_or_else(|| {
+        reader.error(
+            "",
+            "none of `delay`, `delay_trace` and `rtt`",
+            "allowed: exactly one of them, such as delay = \"10 ms\"",
+        )
+    })
+}
+
+/// The delay that `delay` or `delay_trace` gives.
+pub(crate) fn propagation(reader: &Reader<'_>) -> Result<Option<Propagation>, ScenarioError> {
+    let Some(trace) = super::trace::delay_trace(reader, "delay_trace")? else {
+        return Ok(reader.time("delay")?.map(Propagation::of));
+    };
+    Ok(Some(Propagation { least_ps: trace.least_ps(), trace: Some(Arc::new(trace)) }))
 }
 
 pub(crate) fn capacity(reader: &Reader<'_>) -> Result<Option<CapacitySource>, ScenarioError> {
@@ -161,7 +182,7 @@ pub(crate) fn buffer(
 fn reversed(
     back: &Reader<'_>,
     forward: &Direction,
-    back_ps: Picos,
+    same: Propagation,
     default: ReverseDefault,
 ) -> Result<Direction, ScenarioError> {
     let own = capacity(back)?;
@@ -183,7 +204,7 @@ fn reversed(
     let trace_at = if own.is_some() { back.locus("trace") } else { forward.trace_at.clone() };
     Ok(Direction {
         capacity: own.unwrap_or(fallback),
-        delay_ps: back.time("delay")?.unwrap_or(back_ps),
+        propagation: propagation(back)?.unwrap_or(same),
         queue,
         buffer,
         loss: loss(back)?,
@@ -244,16 +265,23 @@ fn reorder(reader: &Reader<'_>) -> Result<Option<Reorder>, ScenarioError> {
     }))
 }
 
+impl Propagation {
+    /// One that does not change.
+    pub fn of(delay_ps: Picos) -> Self {
+        Self { least_ps: delay_ps, trace: None }
+    }
+}
+
 impl Direction {
     /// The direction with this delay and capacity of which `reader`'s table says the rest.
     pub fn read(
         reader: &Reader<'_>,
-        delay_ps: Picos,
+        propagation: Propagation,
         capacity: CapacitySource,
     ) -> Result<Self, ScenarioError> {
         let queue = queue::read(reader)?;
         Ok(Self {
-            delay_ps,
+            propagation,
             buffer: buffer(reader, "buffer", &capacity, &queue)?,
             queue,
             loss: loss(reader)?,
@@ -269,7 +297,7 @@ impl Direction {
     pub fn wire(delay_ps: Picos, at: &Locus) -> Self {
         Self {
             capacity: CapacitySource::Unlimited,
-            delay_ps,
+            propagation: Propagation::of(delay_ps),
             queue: QueueSpec::DropTail,
             buffer: BufferSize::Unlimited,
             loss: None,
@@ -329,7 +357,8 @@ impl Direction {
         let jitter = self.jitter.as_ref().map(|jitter| jitter.resolve(base_rtt_ps)).transpose()?;
         Ok(LinkSpec {
             capacity,
-            delay_ps: self.delay_ps,
+            delay_ps: self.propagation.least_ps,
+            delay_trace: self.propagation.trace.clone(),
             queue: self.queue.clone(),
             buffer,
             loss: self.loss,

@@ -95,7 +95,7 @@ pub struct LinkInfo<'a> {
     pub recorded: bool,
     /// Constant rate, bit/s; `None` for a trace or an unlimited rate.
     pub rate_bps: Option<f64>,
-    /// Propagation delay, ps.
+    /// Propagation delay, ps; the least where it changes.
     pub delay_ps: Picos,
     /// Longest base RTT of the flows that cross it (of all flows where none does), ps: what its BDP is taken with.
     pub base_rtt_ps: Picos,
@@ -306,7 +306,7 @@ impl Scenario {
             name: &link.name,
             recorded: link.recorded,
             rate_bps: link.direction.rate_bps(),
-            delay_ps: link.direction.delay_ps,
+            delay_ps: link.direction.propagation.least_ps,
             base_rtt_ps: link.base_rtt_ps,
         })
     }

@@ -96,7 +96,7 @@ impl Network {
             (reverse, b, a, link.reverse, back_recorded),
         ];
         for (name, from, to, direction, recorded) in both {
-            self.edges.push(Edge { from, to, delay_ps: direction.delay_ps });
+            self.edges.push(Edge { from, to, delay_ps: direction.propagation.least_ps });
             self.links.push(DirectedLink { name, direction, recorded, base_rtt_ps: 0 });
         }
     }
@@ -141,7 +141,7 @@ impl Network {
         let (left, right) = (self.node("left"), self.node("right"));
         self.join("bottleneck", left, right, link, true);
         for pair in 1..=pairs {
-            access.delay_ps = between(first_ps, last_ps, pair - 1, pairs - 1);
+            access.propagation.least_ps = between(first_ps, last_ps, pair - 1, pairs - 1);
             let access = Duplex { forward: access.clone(), reverse: access.clone() };
             let sender = self.node(&format!("sender-{pair}"));
             self.join(&format!("access-sender-{pair}"), sender, left, access.clone(), false);

@@ -108,7 +108,9 @@ fn kind_schema(kind: &'static Kind, definitions: &mut Map<String, Json>) -> Map<
         Kind::Bytes { .. } => text(&[&BYTES]),
         Kind::Packets { .. } => text(&[&PACKETS]),
         Kind::Buffer => any(&[text(&[&BUFFER_UNITS]), constant(json!("unlimited"))]),
-        Kind::Trace => object(&[("type", json!("string")), ("minLength", json!(1))]),
+        Kind::Trace | Kind::DelayTrace => {
+            object(&[("type", json!("string")), ("minLength", json!(1))])
+        }
         Kind::Table(table) => {
             define(table, definitions);
             reference_to(table.name)

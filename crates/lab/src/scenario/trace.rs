@@ -1,14 +1,14 @@
 //! Where a link's trace comes from: a file, or a generator with a seed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline_net::trace::synth::{MAX_DURATION_MS, Preset};
-use paceline_net::{PS_PER_MS, Picos, Trace};
+use paceline_net::{DelayTrace, PS_PER_MS, Picos, Trace};
 
 use super::error::{Fault, ScenarioError};
 use super::reader::Reader;
-use super::tree::{Place, Value};
+use super::tree::{Node, Place, Value};
 
 /// A trace as a scenario names it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,11 +30,7 @@ impl TraceSource {
         if let Some(generator) = text.strip_prefix("synth:") {
             return Self::synth(generator).map_err(|fault| reader.locus(name).blame(fault));
         }
-        // A path in the file goes with the file; one on the command line with the shell it was typed in.
-        let path = match node.place {
-            Place::Line(_) => reader.source.base_dir.join(text),
-            Place::Set { .. } => text.into(),
-        };
+        let path = path_of(reader, node, text);
         let trace = load(&path).map_err(|fault| reader.locus(name).blame(fault))?;
         Ok(Self::File(Arc::new(trace)))
     }
@@ -73,11 +69,41 @@ impl TraceSource {
     }
 }
 
+/// The delays in the file that key `name` gives, if it does.
+pub(crate) fn delay_trace(
+    reader: &Reader<'_>,
+    name: &str,
+) -> Result<Option<DelayTrace>, ScenarioError> {
+    let hint = "allowed: the path of a file with a line `TIME DELAY` per change, in ms";
+    let Some(node) = reader.raw(name) else { return Ok(None) };
+    let Value::Text(text) = &node.value else {
+        return Err(reader.error(name, format!("expected text, found {}", node.what()), hint));
+    };
+    let path = path_of(reader, node, text);
+    let trace = readable(&path, hint).and_then(|()| {
+        DelayTrace::load(&path).map_err(|error| Fault::new(error.to_string(), hint))
+    });
+    trace.map(Some).map_err(|fault| reader.locus(name).blame(fault))
+}
+
+/// A path in the file goes with the file; one on the command line with the shell it was typed in.
+fn path_of(reader: &Reader<'_>, node: &Node, text: &str) -> PathBuf {
+    match node.place {
+        Place::Line(_) => reader.source.base_dir.join(text),
+        Place::Set { .. } => text.into(),
+    }
+}
+
+/// Whether there is such a file.
+fn readable(path: &Path, hint: &str) -> Result<(), Fault> {
+    let fault = |error| Fault::new(format!("{}: {}", path.display(), plain(&error)), hint);
+    std::fs::metadata(path).map(drop).map_err(fault)
+}
+
 /// Reads a trace file.
 fn load(path: &Path) -> Result<Trace, Fault> {
     let hint = "allowed: the path of a trace file, one millisecond per line";
-    std::fs::metadata(path)
-        .map_err(|error| Fault::new(format!("{}: {}", path.display(), plain(&error)), hint))?;
+    readable(path, hint)?;
     Trace::load(path).map_err(|error| Fault::new(error.to_string(), hint))
 }
 

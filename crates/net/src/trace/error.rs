@@ -3,10 +3,11 @@
 use std::io;
 
 use super::MAX_OPPORTUNITIES;
+use crate::delay_trace::DELAY_LINE;
 
 const TIME: &str = "a whole number of ms from 0 to 4294967295";
 
-/// A trace that cannot be used. `name` is the file, or what the caller called the text; lines count from 1.
+/// A trace, of opportunities or of delays, that cannot be used. `name` is the file, or what the caller called the text; lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be read.
@@ -67,11 +68,54 @@ pub enum TraceError {
         /// File.
         name: String,
     },
+    /// A line that is not a time and a delay.
+    #[error("{name}:{line}: `{text}` is not {DELAY_LINE}")]
+    NotADelay {
+        /// File.
+        name: String,
+        /// Line.
+        line: usize,
+        /// What it says, cut short and escaped.
+        text: String,
+    },
+    /// No line of delays.
+    #[error("{name}: no line; at least `0 DELAY` is needed")]
+    NoDelay {
+        /// File.
+        name: String,
+    },
+    /// Delays that do not begin at 0.
+    #[error("{name}:1: the first time must be 0: from the start on there is a delay")]
+    LateStart {
+        /// File.
+        name: String,
+    },
+    /// The time of a delay is not after that of the one before.
+    #[error("{name}:{line}: the time must be after that of the line before")]
+    NotAfter {
+        /// File.
+        name: String,
+        /// Line.
+        line: usize,
+    },
+    /// Too many delays.
+    #[error("{name}: more than {most} lines, the most that delays may have")]
+    TooManyDelays {
+        /// File.
+        name: String,
+        /// How many are allowed.
+        most: usize,
+    },
 }
 
 impl TraceError {
     pub(crate) fn unreadable(name: &str, error: &io::Error) -> Self {
         Self::Unreadable { name: name.to_owned(), reason: error.to_string() }
+    }
+
+    pub(crate) fn not_a_delay(name: &str, line: usize, text: &[u8]) -> Self {
+        let text = text.trim_ascii_end();
+        Self::NotADelay { name: name.to_owned(), line, text: excerpt(text) }
     }
 
     pub(crate) fn not_a_time(name: &str, line: usize, text: &[u8]) -> Self {

@@ -1,8 +1,12 @@
 //! Random plans: networks, flows and impairments of every kind.
 
+use std::sync::Arc;
+
 use paceline_cc::registry;
 use paceline_net::queue::{Ecn, Tag};
-use paceline_net::{Buffer, Capacity, Jitter, LinkSpec, LossModel, PS_PER_US, Reorder, Trace};
+use paceline_net::{
+    Buffer, Capacity, DelayTrace, Jitter, LinkSpec, LossModel, PS_PER_US, Reorder, Trace,
+};
 use paceline_sim::{DatagramOptions, FlowPlan, Plan, Stack, TcpOptions};
 use proptest::prelude::*;
 
@@ -66,10 +70,17 @@ fn link() -> impl Strategy<Value = LinkSpec> {
         drawn.map(|(probability, ms)| Reorder { probability, extra_ps: ms * MS })
     });
     let queue = prop::option::weighted(0.3, prop::sample::select(queues()));
-    (capacity(), 0u64..60_000, (buffer, queue), loss(), jitter, reorder).prop_map(
-        |(capacity, delay_us, (buffer, queue), loss, jitter, reorder)| LinkSpec {
+    let changes = prop::option::weighted(0.2, (0u64..50, 0u64..50)).prop_map(|drawn| {
+        let text = |(first, second)| format!("0 {first}\n500 {second}\n1000.5 20");
+        let parse = |text: String| DelayTrace::parse(text.as_bytes(), "t").expect("times ascend");
+        drawn.map(|delays| Arc::new(parse(text(delays))))
+    });
+    let delay = (0u64..60_000, changes);
+    (capacity(), delay, (buffer, queue), loss(), jitter, reorder).prop_map(
+        |(capacity, (delay_us, delay_trace), (buffer, queue), loss, jitter, reorder)| LinkSpec {
             capacity,
             delay_ps: delay_us * PS_PER_US,
+            delay_trace,
             // Only drop-tail can limit the wait.
             buffer: Buffer { wait_ps: buffer.wait_ps.filter(|_| queue.is_none()), ..buffer },
             queue: queue.unwrap_or_default(),
