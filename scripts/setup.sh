@@ -55,6 +55,8 @@ missing_optional_packages() {
     command -v chromium >/dev/null || command -v chromium-browser >/dev/null ||
         command -v google-chrome >/dev/null || echo chromium
     command -v valgrind >/dev/null || echo valgrind
+    # For the checks of every operation of the algorithms in C.
+    compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/*/libclang_rt.ubsan_standalone*" >/dev/null || echo libclang-rt-dev
 }
 
 install_packages() {

@@ -33,6 +33,26 @@ static inline cc_u64 cc_max(cc_u64 a, cc_u64 b)
 	return a > b ? a : b;
 }
 
+#ifdef __bpf__
+#define CC_OPAQUE(value) __asm__ volatile("" : "+r"(value))
+#else
+#define CC_OPAQUE(value) (void)(value)
+#endif
+
+/*
+ * All bits if a < b, else none; both below 2^63. Where the compiler cannot see what it is, a choice made with it is no branch: the
+ * verifier need not follow both ways of each step of a search.
+ */
+static inline cc_u64 cc_below(cc_u64 a, cc_u64 b)
+{
+	cc_s64 difference = (cc_s64)a - (cc_s64)b;
+
+	CC_OPAQUE(difference);
+	difference >>= 63;
+	CC_OPAQUE(difference);
+	return (cc_u64)difference;
+}
+
 #define CC_SECOND_NS 1000000000ull
 
 /* bytes/s of `bytes` in `ns`; 0 when there is no time. Up to 16 s, more counting as that, and about 2^63 bytes/s. */
@@ -44,7 +64,7 @@ static inline cc_u64 cc_rate(cc_u64 bytes, cc_u64 ns)
 	return cc_min(bytes / ns, (cc_u64)1 << 33) * CC_SECOND_NS + bytes % ns * CC_SECOND_NS / ns;
 }
 
-/* Bytes that `rate` bytes/s, at most 2^40, makes in `ns`, at most 2^34: without a product of more than 64 bits. */
+/* Bytes that `rate` bytes/s, at most 2^56, makes in `ns`, at most 2^34: without a product of more than 64 bits. */
 static inline cc_u64 cc_bytes(cc_u64 rate, cc_u64 ns)
 {
 	cc_u64 rate_giga = rate / CC_SECOND_NS, rate_rest = rate % CC_SECOND_NS;

@@ -3,17 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+/// What algorithms in Rust call of Latte's C.
+const PATH_MODEL: &str = "src/algorithms/path_model.c";
+
 fn main() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     // A directory is watched by its modification time, each header by its own.
-    for folder in ["algorithms", "algorithms/mpc", "include"] {
+    for folder in ["algorithms", "algorithms/latte", "algorithms/mpc", "include"] {
         println!("cargo::rerun-if-changed={}", bpf.join(folder).display());
         for header in headers(&bpf.join(folder)) {
             println!("cargo::rerun-if-changed={}", header.display());
         }
     }
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={PATH_MODEL}");
 
     let (mut symbols, mut table) = (String::new(), String::new());
     let mut build = cc::Build::new();
@@ -30,6 +34,7 @@ fn main() {
         table += &format!("    (\"{name}\", unsafe {{ &paceline_cc_{name} }}),\n");
         symbols += &format!("    static paceline_cc_{name}: Vtable;\n");
     }
+    build.file(PATH_MODEL);
     let table = format!(
         "unsafe extern \"C\" {{\n{symbols}}}\n\n\
          // SAFETY: compiled from `CC_NATIVE`, whose struct `Vtable` mirrors; constant.\n\

@@ -116,7 +116,7 @@ fn exp_penalty_by_hand() {
     assert_eq!((packets(&*c), c.control().timeout_ns), (50, 750 * MS));
     let bandwidth = ten_acks(&mut *c);
     let [b, min_rtt, penalty] = fields(&*c);
-    assert_eq!((b, min_rtt), (bandwidth, 40.0));
+    assert!((b / bandwidth - 1.0).abs() < 1e-6 && min_rtt == 40.0, "{b}, {min_rtt}");
     assert!((penalty - (-9.0_f64 / 40.0).exp()).abs() < 1e-12, "{penalty}");
     let window = 50.0 * bandwidth * 40.0 * penalty;
     assert_eq!(packets(&*c), window as u64, "{window}");
@@ -136,11 +136,13 @@ fn rtt_gradient_by_hand() {
     let mut c = made("rtt-gradient", None, &[("lambda", 50.0), ("beta", 3.0)]);
     ack(&mut *c, 40, 40);
     // g = 0.5 (40 - 100) / 500, the start values of the contest: falling, so w = 50 * 1/40 * 40.
-    assert_eq!((fields::<3>(&*c)[2], packets(&*c)), (-0.06, 50));
+    let [_, _, g] = fields(&*c);
+    assert!((g + 0.06).abs() < 1e-6, "{g}");
+    assert_eq!(packets(&*c), 50);
     ack(&mut *c, 44, 44);
     // g = 0.5 (-0.06) + 0.5 * 4/40 = 0.02; B = 2/44; w = 50 * 2/44 * 40 * (1 - 3 * 0.02) = 85.45.
     let [_, _, g] = fields(&*c);
-    assert!((g - 0.02).abs() < 1e-12, "{g}");
+    assert!((g - 0.02).abs() < 1e-6, "{g}");
     assert_eq!(packets(&*c), 85);
     // As large a gradient as that leaves nothing but the floor of three packets.
     ack(&mut *c, 144, 144);

@@ -90,7 +90,6 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
     let settings = Settings {
         bandwidth_window_ns: params.get_ns("bandwidth_window"),
         min_rtt_window_ns: 2 * drain_every_ns,
-        min_rtt_window_rtts: None,
         gradient_weight: 1.0,
     };
     Box::new(Horizon {

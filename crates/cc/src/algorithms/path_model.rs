@@ -1,21 +1,16 @@
-//! What Latte and its siblings of the CS 244 contest know of the path: smallest RTT, largest delivery rate, RTT gradient
-//! (Kumar 2017, section 4.1). ACKs in; everything in packets and milliseconds out. The steps are those of `latte.rs`.
-
-use std::collections::VecDeque;
+//! What Latte's siblings of the CS 244 contest know of the path: smallest RTT, largest delivery rate, RTT gradient (Kumar 2017,
+//! section 4.1). ACKs in; everything in packets and milliseconds out. The estimators are Latte's own, integer C in
+//! `bpf/algorithms/latte/path.h`.
 
 use super::{MAX_WINDOW_PACKETS, pacing_rate, packet_size, window_bytes};
 use crate::controller::{Control, Field};
 use crate::event::{AckSample, PathInfo};
-use crate::filters::{WindowedMax, WindowedMin};
 use crate::registry::{Param, Params};
 
 const NS_PER_MS: f64 = 1e6;
-/// Deliveries remembered, one entry per millisecond.
-const HISTORY_MS: u64 = 15_000;
-/// Candidates kept by the filters: the bandwidth window is exact to below a millisecond.
-const CANDIDATES: usize = 256;
-/// Weight of the old value in the smoothed bandwidth.
-const SMOOTHING: f64 = 0.7;
+/// Bits of fraction of C's rates and of its gradient.
+const RATE_ONE: f64 = 65536.0;
+const GRADIENT_ONE: f64 = 268_435_456.0;
 const MIN_WINDOW_PACKETS: f64 = 3.0;
 
 /// Window of the contest's senders before the first ACK, packets.
@@ -62,7 +57,6 @@ pub(super) fn settings(params: &Params, gradient_weight: f64) -> Settings {
     Settings {
         bandwidth_window_ns: params.get_ns("bandwidth_window"),
         min_rtt_window_ns: params.get_ns("min_rtt_window"),
-        min_rtt_window_rtts: None,
         gradient_weight,
     }
 }
@@ -71,80 +65,82 @@ pub(super) fn settings(params: &Params, gradient_weight: f64) -> Settings {
 pub(super) struct Settings {
     /// Bandwidth is the maximum over this long, ns (W_B).
     pub bandwidth_window_ns: u64,
-    /// The RTT minimum is over this long, ns (W_R) …
+    /// The RTT minimum is over this long, ns (W_R).
     pub min_rtt_window_ns: u64,
-    /// … or, from the first ACK on, over this many RTT minima.
-    pub min_rtt_window_rtts: Option<f64>,
     /// Weight of a new sample in the RTT gradient's mean (alpha).
     pub gradient_weight: f64,
 }
 
+/// `struct latte_path_settings`.
+#[repr(C)]
+struct NativeSettings {
+    bandwidth_window_ns: u64,
+    min_rtt_window_ns: u64,
+    min_rtt_windows: u64,
+    gradient_weight: u64,
+}
+
+// Of `path_model.c`.
+unsafe extern "C" {
+    static paceline_cc_path_model_bytes: u64;
+    fn paceline_cc_path_model_init(state: *mut u64, now_ns: u64, settings: *const NativeSettings);
+    fn paceline_cc_path_model_on_ack(
+        state: *mut u64,
+        ack: *const AckSample,
+        out: *mut [u64; 3],
+    ) -> u64;
+}
+
 /// Bandwidth, minimum RTT and RTT gradient of a path.
 pub(super) struct PathModel {
-    settings: Settings,
+    /// `struct latte_path`, in words, which also aligns it.
+    state: Box<[u64]>,
     packet_bytes: f64,
-    start_ns: u64,
     /// Smallest RTT of the window.
     pub min_rtt_ms: f64,
-    previous_rtt_ms: f64,
     /// Smoothed RTT gradient g.
     pub gradient: f64,
-    /// Smoothed delivery rate S, packets/ms.
-    pub smoothed: f64,
     /// Largest delivery rate B of the window, packets/ms.
     pub bandwidth: f64,
-    delivered: u64,
-    /// (time in ns, packets delivered by then), the latest of each millisecond. Never grows beyond its first capacity.
-    history: VecDeque<(u64, u64)>,
-    bandwidths: WindowedMax<CANDIDATES>,
-    rtts: WindowedMin<CANDIDATES>,
 }
 
 impl PathModel {
     /// The contest entry's start: 10 packets/ms and 500 ms are assumed until the first ACK.
     pub fn new(settings: Settings, path: &PathInfo) -> Self {
+        let native = NativeSettings {
+            bandwidth_window_ns: settings.bandwidth_window_ns,
+            min_rtt_window_ns: settings.min_rtt_window_ns,
+            min_rtt_windows: 0,
+            gradient_weight: libm::round(settings.gradient_weight * RATE_ONE) as u64,
+        };
+        // SAFETY: compiled from `path_model.c`; constant.
+        let bytes = unsafe { paceline_cc_path_model_bytes };
+        let mut state = vec![0_u64; bytes.div_ceil(8) as usize].into_boxed_slice();
+        // SAFETY: `state` has room for the C struct, of 8-byte fields, and is zeroed as it wants; the call keeps no pointer.
+        unsafe { paceline_cc_path_model_init(state.as_mut_ptr(), path.now_ns, &raw const native) };
         Self {
+            state,
             packet_bytes: packet_size(path),
-            start_ns: path.now_ns,
             min_rtt_ms: 500.0,
-            previous_rtt_ms: 100.0,
             gradient: 0.0,
-            smoothed: 10.0,
             bandwidth: 10.0,
-            delivered: 0,
-            history: VecDeque::with_capacity(HISTORY_MS as usize + 2),
-            bandwidths: WindowedMax::new(settings.bandwidth_window_ns),
-            rtts: WindowedMin::new(settings.min_rtt_window_ns),
-            settings,
         }
     }
 
     /// Steps 1 to 3 for an ACK. Returns its RTT in ms, `None` when it has none.
     pub fn on_ack(&mut self, ack: &AckSample) -> Option<f64> {
-        self.delivered = self.delivered.saturating_add(u64::from(ack.acked_packets));
-        self.remember(ack.now_ns);
-        // The contest's sender never retransmits; elsewhere an ambiguous RTT teaches nothing.
-        if ack.rtt_ns == 0 {
+        let mut out = [0; 3];
+        // SAFETY: `state` was made by `paceline_cc_path_model_init` and is exclusively borrowed; event and `out` outlive the call.
+        let rtt_ns =
+            unsafe { paceline_cc_path_model_on_ack(self.state.as_mut_ptr(), ack, &raw mut out) };
+        if rtt_ns == 0 {
             return None;
         }
-        let rtt_ms = ack.rtt_ns as f64 / NS_PER_MS;
-        // Step 1, with the previous minimum.
-        let gradient = (rtt_ms - self.previous_rtt_ms) / self.min_rtt_ms;
-        let weight = self.settings.gradient_weight;
-        self.gradient = (1.0 - weight) * self.gradient + weight * gradient;
-        self.previous_rtt_ms = rtt_ms;
-        // Step 2.
-        self.min_rtt_ms = self.rtts.update(ack.now_ns, rtt_ms).unwrap_or(rtt_ms);
-        if let Some(rtts) = self.settings.min_rtt_window_rtts {
-            self.rtts.set_window((rtts * self.min_rtt_ms * NS_PER_MS) as u64);
-        }
-        // Step 3.
-        let sent_ns = ack.now_ns.saturating_sub(ack.rtt_ns);
-        if let Some(rate) = self.rate_since(sent_ns, ack.now_ns) {
-            self.smoothed = (1.0 - SMOOTHING) * rate + SMOOTHING * self.smoothed;
-            self.bandwidth = self.bandwidths.update(ack.now_ns, rate).unwrap_or(rate);
-        }
-        Some(rtt_ms)
+        let [min_rtt_ns, bandwidth, gradient] = out;
+        self.min_rtt_ms = min_rtt_ns as f64 / NS_PER_MS;
+        self.bandwidth = bandwidth as f64 / (RATE_ONE * 1e3);
+        self.gradient = gradient.cast_signed() as f64 / GRADIENT_ONE;
+        Some(rtt_ns as f64 / NS_PER_MS)
     }
 
     /// Bandwidth-delay product B minRTT, packets.
@@ -168,42 +164,6 @@ impl PathModel {
             next_timer_ns: Control::NEVER,
             timeout_ns: (timeout_ms * NS_PER_MS) as u64,
         }
-    }
-
-    /// Step 3: remembers what is delivered now, forgets what is too old.
-    fn remember(&mut self, now_ns: u64) {
-        let millisecond = |ns: u64| ns / 1_000_000;
-        if self.history.back().is_some_and(|&(t, _)| millisecond(t) == millisecond(now_ns)) {
-            self.history.pop_back();
-        }
-        self.history.push_back((now_ns, self.delivered));
-        let oldest = millisecond(now_ns).saturating_sub(HISTORY_MS);
-        while self.history.front().is_some_and(|&(t, _)| millisecond(t) < oldest) {
-            self.history.pop_front();
-        }
-    }
-
-    /// Index of the first entry later than `sent_ns`.
-    fn first_after(&self, sent_ns: u64, now_ns: u64) -> usize {
-        let is_older = |at: usize| self.history.get(at).is_some_and(|&(t, _)| t <= sent_ns);
-        // There is at most one entry for each millisecond since then, and exactly one unless ACKs are sparse.
-        let most = (now_ns / 1_000_000).saturating_sub(sent_ns / 1_000_000) as usize + 1;
-        let least = self.history.len().saturating_sub(most);
-        if !is_older(least) {
-            least
-        } else if !is_older(least + 1) {
-            least + 1
-        } else {
-            self.history.partition_point(|&(t, _)| t <= sent_ns)
-        }
-    }
-
-    /// Step 3: delivery rate since the acknowledged packet was sent, packets/ms.
-    fn rate_since(&self, sent_ns: u64, now_ns: u64) -> Option<f64> {
-        let after = self.first_after(sent_ns, now_ns);
-        let before = after.checked_sub(1).and_then(|i| self.history.get(i));
-        let (t0, d0) = before.copied().unwrap_or((self.start_ns, 0));
-        (now_ns > t0).then(|| (self.delivered - d0) as f64 / ((now_ns - t0) as f64 / NS_PER_MS))
     }
 }
 

@@ -70,7 +70,7 @@ static void check(void)
 	a = upto((cc_u64)1 << 33), b = upto((cc_u64)1 << 34);
 	same("rate", cc_rate(a, b), b ? a * (wide)1000000000 / b : 0, 0, a, b);
 
-	a = upto(MPC_MAX_RATE), b = upto(MPC_MAX_NS);
+	a = upto((cc_u64)1 << 56), b = upto(MPC_MAX_NS);
 	/* Two quotients rounded down, and the bytes of rate / 10^9 are exact. */
 	same("cc_bytes", cc_bytes(a, b), a * (wide)b / 1000000000, 1, a, b);
 
