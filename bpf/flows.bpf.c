@@ -18,10 +18,7 @@ int cc_write_flow(struct bpf_iter__bpf_sk_storage_map *context)
 
 	if (!sk || !flow)
 		return 0;
-	kernel_local_address(&sk->__sk_common, endpoints.local);
-	kernel_remote_address(&sk->__sk_common, endpoints.remote);
-	endpoints.local_port = sk->__sk_common.skc_num;
-	endpoints.remote_port = sk->__sk_common.skc_dport;
+	kernel_endpoints(&sk->__sk_common, &endpoints);
 	bpf_seq_write(seq, &endpoints, sizeof(endpoints));
 	bpf_seq_write(seq, flow, cc_flow_bytes);
 	return 0;

@@ -580,7 +580,8 @@ static inline void mpc_on_path_change(struct mpc *mpc, const struct cc_path *pat
 	mpc_keep(mpc);
 }
 
-/* The parameter's cap, or the host's if that is less. */
+/* The parameter's cap, or the host's if that is less: at its cap a flow must not take its own restraint for the path's. */
+#define CC_SET_CAP mpc_set_cap
 static inline void mpc_set_cap(struct mpc *mpc, const struct mpc_params *params, cc_u64 host_bytes_per_s)
 {
 	mpc->params.cap = cc_min(params->cap ? cc_min(params->cap, MPC_MAX_RATE) : MPC_MAX_RATE, host_bytes_per_s);

@@ -15,6 +15,11 @@
  *   NAME_control(const struct NAME *, struct cc_control *)
  *   NAME_observe(const struct NAME *, cc_u64 *out)        CC_NONE where there is no value yet
  *
+ * and, if the algorithm itself knows of caps (CC_UNPACED = none), which a host may set at any time,
+ *
+ *   #define CC_SET_CAP NAME_set_cap
+ *   NAME_set_cap(struct NAME *, const struct NAME_params *, cc_u64 bytes_per_s)
+ *
  * all static inline, or CC_SELDOM. The state is zeroed before NAME_init. Rules of the BPF target: 64-bit integers only, no
  * floats, no 128-bit products, no signed division, bounded loops, at most five arguments, 512 bytes of stack. A function with a
  * loop is marked CC_APART (cc_math.h), or the verifier may not come to an end.

@@ -6,7 +6,6 @@
  *   #define CC_ALGORITHM NAME
  *   #include "include/cc_kernel.h"
  *
- * and may define CC_SET_CAP(state, params, bytes_per_s) if the algorithm itself knows of caps (CC_UNPACED = none).
  *
  * The kernel counts packets and paces payload, the algorithm sees bytes of whole packets (IP header included): both are
  * converted here. docs/kernel.md says what the kernel does not provide.
@@ -51,6 +50,10 @@ struct {
 const volatile struct {
 	/* Which argument of cong_control is the rate sample: 1 before Linux 6.10, since then 3. */
 	cc_u64 sample_argument;
+	/* 1: what the algorithm is told, and what it answers, is recorded. */
+	cc_u64 record;
+	/* For the recording: how the registry calls the algorithm. */
+	char algorithm[16];
 	struct CC_JOIN(CC_ALGORITHM, _params) params;
 } cc_settings = { .sample_argument = 3 };
 
@@ -62,6 +65,8 @@ static inline const struct CC_JOIN(CC_ALGORITHM, _params) *host_params(void)
 	asm volatile("" : "+r"(params));
 	return params;
 }
+
+#include "recorder.h"
 
 /* -------------------------------------------------------------------------------------------------------------- outputs */
 
@@ -98,6 +103,7 @@ static inline void host_apply(struct tcp_sock *tp, struct cc_flow *flow)
 
 	algorithm(_control)(&flow->state, &control);
 	host->control = control;
+	host_record(host, CC_RECORD_CONTROL, &control, sizeof(control));
 	packets = control.cwnd_bytes / cc_max(host->packet_bytes, 1);
 	tp->snd_cwnd = (cc_u32)cc_max(cc_min(packets, tp->snd_cwnd_clamp), 1);
 	if (control.pacing_bytes_per_s == CC_UNPACED && host->cap_bytes_per_s == CC_UNPACED) {
@@ -148,7 +154,9 @@ static inline void host_read_cap(struct tcp_sock *tp, struct cc_flow *flow, cc_u
 		return;
 	host->cap_bytes_per_s = cap;
 #ifdef CC_SET_CAP
-	CC_SET_CAP(&flow->state, host_params(), host_from_kernel_rate(tp, host, cap));
+	cap = host_from_kernel_rate(tp, host, cap);
+	host_record(host, CC_RECORD_CAP, &cap, sizeof(cap));
+	CC_SET_CAP(&flow->state, host_params(), cap);
 #endif
 }
 
@@ -235,6 +243,7 @@ static inline cc_u32 host_tell_loss(struct tcp_sock *tp, struct cc_flow *flow, c
 		host->in_episode = 1;
 		host->episode_ns = now_ns;
 	}
+	host_record(host, CC_RECORD_LOSS, &loss, sizeof(loss));
 	algorithm(_on_loss)(&flow->state, &loss);
 	return lost;
 }
@@ -301,8 +310,10 @@ static inline void host_tell_ack(struct tcp_sock *tp, struct cc_flow *flow, cons
 	host->snd_una = tp->snd_una;
 	if (host->ca_state >= TCP_CA_Recovery)
 		ack.flags |= CC_ACK_IN_RECOVERY;
-	if (acked)
-		algorithm(_on_ack)(&flow->state, &ack);
+	if (!acked)
+		return;
+	host_record(host, CC_RECORD_ACK, &ack, sizeof(ack));
+	algorithm(_on_ack)(&flow->state, &ack);
 }
 
 /* ------------------------------------------------------------------------------------------------- the kernel's callbacks */
@@ -331,6 +342,7 @@ int cc_init(cc_u64 *arguments)
 	flow->host.gaps[CC_GAPS - 1].lost = tp->lost;
 	host_read_packet_size(tp, &flow->host);
 	host_fill_path(tp, &flow->host, &path, now_ns);
+	host_record_init(tp, &flow->host, &path);
 	algorithm(_init)(&flow->state, &path, host_params());
 	/* The algorithm has its own idea of it; the kernel's must not interfere. */
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
@@ -342,6 +354,12 @@ int cc_init(cc_u64 *arguments)
 SEC("struct_ops/release")
 int cc_release(cc_u64 *arguments)
 {
+	if (cc_settings.record) {
+		struct cc_flow *flow = host_flow((struct tcp_sock *)arguments[0]);
+
+		if (flow)
+			host_record(&flow->host, CC_RECORD_RELEASE, 0, 0);
+	}
 	/* The socket may go on with another algorithm. */
 	bpf_sk_storage_delete(&paceline_flows, (void *)arguments[0]);
 	return 0;
@@ -369,14 +387,17 @@ int cc_cong_control(cc_u64 *arguments)
 		struct cc_path path;
 
 		host_fill_path(tp, &flow->host, &path, now_ns);
+		host_record(&flow->host, CC_RECORD_PATH_CHANGE, &path, sizeof(path));
 		algorithm(_on_path_change)(&flow->state, &path);
 	}
 	host_read_cap(tp, flow, now_ns);
 	newly_lost = host_tell_loss(tp, flow, sample, now_ns);
 	host_tell_ack(tp, flow, sample, newly_lost, now_ns);
 	host_keep_gap(tp, &flow->host);
-	if (now_ns >= flow->host.control.next_timer_ns)
+	if (now_ns >= flow->host.control.next_timer_ns) {
+		host_record(&flow->host, CC_RECORD_TIMER, &now_ns, sizeof(now_ns));
 		algorithm(_on_timer)(&flow->state, now_ns);
+	}
 	host_apply(tp, flow);
 	return 0;
 }
@@ -400,6 +421,7 @@ int cc_set_state(cc_u64 *arguments)
 	flow->host.in_episode = 1;
 	flow->host.episode_ns = timeout.now_ns;
 	flow->host.timeouts++;
+	host_record(&flow->host, CC_RECORD_RTO, &timeout, sizeof(timeout));
 	algorithm(_on_rto)(&flow->state, &timeout);
 	host_keep_gap(tp, &flow->host);
 	host_apply(tp, flow);
@@ -420,6 +442,7 @@ int cc_cwnd_event(cc_u64 *arguments)
 		return 0;
 	resume.now_ns = bpf_ktime_get_ns();
 	resume.idle_ns = resume.now_ns - cc_min(flow->host.acked_ns, resume.now_ns);
+	host_record(&flow->host, CC_RECORD_RESUME, &resume, sizeof(resume));
 	algorithm(_on_resume)(&flow->state, &resume);
 	host_apply(tp, flow);
 	return 0;
@@ -437,6 +460,7 @@ int cc_undo_cwnd(cc_u64 *arguments)
 		return (int)tp->snd_cwnd;
 	undo.now_ns = bpf_ktime_get_ns();
 	undo.started_ns = flow->host.episode_ns;
+	host_record(&flow->host, CC_RECORD_SPURIOUS, &undo, sizeof(undo));
 	algorithm(_on_spurious_loss)(&flow->state, &undo);
 	host_apply(tp, flow);
 	return (int)tp->snd_cwnd;

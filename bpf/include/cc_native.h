@@ -22,7 +22,19 @@ struct cc_native {
 	void (*on_timer)(void *state, cc_u64 now_ns);
 	struct cc_control (*control)(const void *state);
 	void (*observe)(const void *state, cc_u64 *out);
+	/* 0 if the algorithm knows of no caps. */
+	void (*set_cap)(void *state, const void *params, cc_u64 bytes_per_s);
 };
+
+#ifdef CC_SET_CAP
+static void cc_native_set_cap(void *state, const void *params, cc_u64 bytes_per_s)
+{
+	CC_SET_CAP(state, params, bytes_per_s);
+}
+#define CC_NATIVE_SET_CAP cc_native_set_cap
+#else
+#define CC_NATIVE_SET_CAP 0
+#endif
 
 #define CC_NATIVE_EVENT(name, event, type)                            \
 	static void name##_native_##event(void *state, const struct type *e) \
@@ -71,6 +83,7 @@ struct cc_native {
 		.on_timer = name##_native_on_timer,                                             \
 		.control = name##_native_control,                                               \
 		.observe = name##_native_observe,                                               \
+		.set_cap = CC_NATIVE_SET_CAP,                                                   \
 	};                                                                                      \
 	_Static_assert(_Alignof(struct name) <= 8, "state of " #name " needs more than 8-byte alignment")
 

@@ -49,10 +49,12 @@ struct cc_host {
 	cc_u32 in_episode;
 	cc_u32 gaps_kept;
 	struct cc_gap gaps[CC_GAPS];
-	cc_u32 reserved;
+	/* Of a recording: how many records there were, and whose they are. */
+	cc_u32 recorded;
+	cc_u64 flow_id;
 };
 
-CC_SIZE(cc_host, 560);
+CC_SIZE(cc_host, 568);
 
 /* Whom the operator's table caps. IPv4 addresses are mapped into IPv6 (RFC 4291); port 0 = every port. Network order. */
 struct cc_cap_key {
@@ -62,7 +64,7 @@ struct cc_cap_key {
 
 CC_SIZE(cc_cap_key, 20);
 
-/* Between whom a flow is, before its state in what flows.bpf.c writes. */
+/* Between whom a flow is: before its state in what flows.bpf.c writes, and in a recording. */
 struct cc_endpoints {
 	cc_u32 local[4];
 	cc_u32 remote[4];

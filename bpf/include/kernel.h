@@ -6,7 +6,7 @@
 #ifndef PACELINE_KERNEL_H
 #define PACELINE_KERNEL_H
 
-#include "cc_abi.h"
+#include "flow.h"
 
 typedef unsigned char cc_u8;
 typedef unsigned short cc_u16;
@@ -19,9 +19,12 @@ typedef int cc_s32;
 #define MAP_TYPE(name, type_name) type_name *name
 
 #define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_SK_STORAGE 24
+#define BPF_MAP_TYPE_RINGBUF 27
 #define BPF_F_NO_PREALLOC 1u
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1ull
+#define BPF_RB_NO_WAKEUP 1ull
 
 #define AF_INET6 10
 #define SK_PACING_NONE 0u
@@ -146,6 +149,8 @@ static cc_u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, cc_u64 flags) = (void *)107;
 static long (*const bpf_sk_storage_delete)(void *map, void *sk) = (void *)108;
 static long (*const bpf_seq_write)(struct seq_file *seq, const void *data, cc_u32 bytes) = (void *)127;
+static void *(*const bpf_ringbuf_reserve)(void *map, cc_u64 bytes, cc_u64 flags) = (void *)131;
+static void (*const bpf_ringbuf_submit)(void *record, cc_u64 flags) = (void *)132;
 
 /* A field of a few bits: where its bytes are, and which bits of them, the loader fills in. */
 #define kernel_field(object, field, what) __builtin_preserve_field_info((object)->field, what)
@@ -197,6 +202,14 @@ static inline void kernel_local_address(const struct sock_common *common, cc_u32
 		kernel_copy_ipv6(&common->skc_v6_rcv_saddr, address);
 	else
 		kernel_map_ipv4(common->skc_rcv_saddr, address);
+}
+
+static inline void kernel_endpoints(const struct sock_common *common, struct cc_endpoints *endpoints)
+{
+	kernel_local_address(common, endpoints->local);
+	kernel_remote_address(common, endpoints->remote);
+	endpoints->local_port = common->skc_num;
+	endpoints->remote_port = common->skc_dport;
 }
 
 #endif

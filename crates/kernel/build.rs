@@ -1,8 +1,11 @@
-//! Compiles `bpf/*.bpf.c` and embeds the objects. Without a clang for BPF the crate builds, and says so when asked to load.
+//! Compiles `bpf/*.bpf.c` and embeds the objects; `replay.bpf.c` once per algorithm. Without a clang for BPF the crate builds, and says so when asked to load.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
+
+/// Of the file that holds an algorithm without a host.
+const REPLAYED: &str = "-replay";
 
 fn main() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
@@ -13,32 +16,53 @@ fn main() {
     watch(&bpf);
 
     let sources = files(&bpf).into_iter().filter(|path| path.to_string_lossy().ends_with(".bpf.c"));
-    let mut objects = String::new();
+    let (mut objects, mut replays) = (String::new(), String::new());
     let mut missing = None;
-    for source in sources {
-        let file = source.file_name().expect("a file has a name").to_string_lossy();
-        let name = file.trim_end_matches(".bpf.c").to_owned();
+    let mut embed = |source: &Path, name: &str, defines: &[String], list: &mut String| {
         let object = out.join(format!("{name}.bpf.o"));
-        match compile(&clang, &bpf, &source, &object) {
+        let name = name.trim_end_matches(REPLAYED);
+        match compile(&clang, &bpf, source, &object, defines) {
             Ok(()) => {
                 let object = object.display().to_string();
-                objects += &format!("    ({name:?}, include_bytes!({object:?})),\n");
+                *list += &format!("    ({name:?}, include_bytes!({object:?})),\n");
             }
             Err(reason) => missing = Some(reason),
+        }
+    };
+    let replay = bpf.join("replay.bpf.c");
+    for source in sources.filter(|source| *source != replay) {
+        let file = source.file_name().expect("a file has a name").to_string_lossy();
+        let name = file.trim_end_matches(".bpf.c");
+        embed(&source, name, &[], &mut objects);
+        // What has a header of an algorithm is one.
+        if bpf.join(format!("algorithms/{name}.h")).exists() {
+            let defines = [
+                format!("-DCC_HEADER=\"algorithms/{name}.h\""),
+                format!("-DCC_ALGORITHM={name}"),
+                format!("-DCC_FIELDS={}_FIELDS", name.to_uppercase()),
+            ];
+            embed(&replay, &format!("{name}{REPLAYED}"), &defines, &mut replays);
         }
     }
     if let Some(reason) = &missing {
         objects.clear();
+        replays.clear();
         println!("cargo::warning=no controllers for the kernel: {reason}");
     }
     let code = format!(
-        "const OBJECTS: &[(&str, &[u8])] = &[\n{objects}];\nconst MISSING: Option<&str> = {missing:?};\n"
+        "const OBJECTS: &[(&str, &[u8])] = &[\n{objects}];\nconst REPLAYS: &[(&str, &[u8])] = &[\n{replays}];\nconst MISSING: Option<&str> = {missing:?};\n"
     );
     fs::write(out.join("objects.rs"), code).expect("OUT_DIR is writable");
 }
 
 /// The reason if there is no clang that can. What is wrong in the source stops the build.
-fn compile(clang: &str, bpf: &Path, source: &Path, object: &Path) -> Result<(), String> {
+fn compile(
+    clang: &str,
+    bpf: &Path,
+    source: &Path,
+    object: &Path,
+    defines: &[String],
+) -> Result<(), String> {
     let output = Command::new(clang)
         .args([
             "-target",
@@ -51,6 +75,7 @@ fn compile(clang: &str, bpf: &Path, source: &Path, object: &Path) -> Result<(), 
             "-Wextra",
             "-Werror",
         ])
+        .args(defines)
         // Paths of this machine have no place in what is shipped.
         .arg(format!("-ffile-prefix-map={}=bpf", bpf.display()))
         .arg("-I")

@@ -32,6 +32,8 @@ __all__ = [
     "kernel_list",
     "kernel_load",
     "kernel_missing",
+    "kernel_record",
+    "kernel_replay",
     "kernel_unload",
     "run",
     "run_link",
@@ -171,10 +173,12 @@ def kernel_flows() -> str:
     """The live flows of every loaded controller, as a JSON list."""
 
 def kernel_list() -> str:
-    """What is loaded, as a JSON list: `name`, `algorithm`, `registered`, `flows`, `caps`, `programs`."""
+    """What is loaded, as a JSON list: `name`, `algorithm`, `registered`, `records`, `flows`, `caps`, `programs`."""
 
-def kernel_load(controller: str, name: str | None) -> str:
+def kernel_load(controller: str, name: str | None, record: bool = False) -> str:
     """Loads a controller, written as `--controller` takes it, under a name for TCP_CONGESTION; JSON, as of `kernel_list`.
+
+    With ``record`` what its flows hear and answer can be recorded.
 
     Raises:
         InputError: no such controller or parameter, or a name that is taken.
@@ -183,6 +187,26 @@ def kernel_load(controller: str, name: str | None) -> str:
 
 def kernel_missing() -> str | None:
     """Why this build, machine or user cannot load controllers; None if it can."""
+
+def kernel_record(name: str | None, out: str | PathLike[str], duration_s: float | None) -> str:
+    """Records what controllers loaded to record do, all or the one called ``name``, for ``duration_s`` or until Ctrl-C.
+
+    JSON: `records`, `bytes`, `lost`.
+
+    Raises:
+        InputError: nothing is loaded that records, it is recorded already, or the file cannot be written.
+    """
+
+def kernel_replay(log: str | PathLike[str], bpf: bool) -> str:
+    """Replays a recording, with ``bpf`` through the BPF build too, where there can be one; JSON.
+
+    `equal`, `bpf_skipped`, `lost_records`, `flows`: `flow`, `algorithm`, `local`, `remote`, `events`, `answers`,
+    `missing_records`, `records_after_gap`, `difference`: `event`, `index`, `time_s`, `byte`, `what`, `values`.
+
+    Raises:
+        InputError: the file cannot be read, or is no recording.
+        RunError: the kernel refuses the programs.
+    """
 
 def kernel_unload(name: str) -> int:
     """Unloads a controller; how many flows go on with it."""

@@ -8,6 +8,7 @@ use std::mem::offset_of;
 
 use crate::controller::{Control, Controller};
 use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
+use crate::event_log::Event;
 use crate::registry::{self, Kind, Params, Spec};
 
 /// Callbacks of a C algorithm: `struct cc_native` of `bpf/include/cc_native.h`.
@@ -27,6 +28,7 @@ pub(crate) struct Vtable {
     on_timer: unsafe extern "C" fn(*mut u64, u64),
     control: unsafe extern "C" fn(*const u64) -> Control,
     observe: unsafe extern "C" fn(*const u64, *mut u64),
+    set_cap: Option<unsafe extern "C" fn(*mut u64, *const u64, u64)>,
 }
 
 /// Defines `build` for the C algorithm `bpf/algorithms/$name.h`, whose shim exports the symbol `$symbol`.
@@ -60,7 +62,10 @@ pub(crate) struct Native {
 impl Native {
     /// Makes the algorithm of `vtable` for `path`.
     pub(crate) fn new(vtable: &'static Vtable, params: &Params, path: &PathInfo) -> Self {
-        let values = to_integers(params);
+        Self::with_integers(vtable, &to_integers(params), path)
+    }
+
+    fn with_integers(vtable: &'static Vtable, values: &[u64], path: &PathInfo) -> Self {
         // Both are mistakes in an algorithm's own files; the registry's test builds every algorithm.
         assert_eq!(values.len() as u64, vtable.params, "parameter table and C struct differ");
         assert!(vtable.fields <= MAX_FIELDS as u64, "more fields than MAX_FIELDS");
@@ -69,6 +74,14 @@ impl Native {
         // params struct; both outlive the call, which keeps no pointer.
         unsafe { (vtable.init)(state.as_mut_ptr(), path, values.as_ptr()) };
         Self { vtable, state }
+    }
+
+    /// The observed fields as C writes them.
+    fn observed(&self) -> ([u64; MAX_FIELDS], usize) {
+        let mut values = [u64::MAX; MAX_FIELDS];
+        // SAFETY: `state` is only read; the algorithm writes `fields` values, at most MAX_FIELDS (checked in `new`).
+        unsafe { (self.vtable.observe)(self.state.as_ptr(), values.as_mut_ptr()) };
+        (values, self.vtable.fields as usize)
     }
 }
 
@@ -128,6 +141,45 @@ impl Portable {
         to_integers(params)
     }
 
+    /// Whether `params` can be [`Self::to_integers`] of some parameters; the error says what is wrong.
+    ///
+    /// # Errors
+    /// Another number of parameters than the table's, or a value out of its range.
+    pub fn check(&self, params: &[u64]) -> Result<(), String> {
+        let table = self.spec.params;
+        if params.len() != table.len() {
+            return Err(format!(
+                "{} parameters; {} has {}",
+                params.len(),
+                self.spec.name,
+                table.len()
+            ));
+        }
+        for (row, value) in table.iter().zip(params) {
+            let (least, most) = (to_integer(row.kind, row.min), to_integer(row.kind, row.max));
+            if !(least..=most).contains(value) {
+                let name = row.name;
+                return Err(format!("{name} is {value}; allowed: {least} to {most}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the algorithm itself knows of caps.
+    pub fn knows_caps(&self) -> bool {
+        self.vtable.set_cap.is_some()
+    }
+
+    /// Makes the algorithm for `path`, with parameters as [`Self::to_integers`] has them.
+    ///
+    /// # Errors
+    /// As of [`Self::check`].
+    pub fn start(&self, path: &PathInfo, params: &[u64]) -> Result<Instance, String> {
+        self.check(params)?;
+        let native = Native::with_integers(self.vtable, params, path);
+        Ok(Instance { native, params: params.into() })
+    }
+
     /// What `observe` says of a state, one value per field of the table, NaN where there is none yet. `None` if `state` has
     /// another size.
     pub fn observe(&self, state: &[u8]) -> Option<Vec<f64>> {
@@ -143,6 +195,55 @@ impl Portable {
         let mut values = vec![f64::NAN; self.spec.fields.len()];
         native.observe(&mut values);
         Some(values)
+    }
+}
+
+/// An algorithm in integer C that hears recorded events.
+pub struct Instance {
+    native: Native,
+    params: Box<[u64]>,
+}
+
+impl Instance {
+    /// Whether it knows of caps.
+    pub(crate) fn knows_caps(&self) -> bool {
+        self.native.vtable.set_cap.is_some()
+    }
+
+    /// Tells it an event. A cap that it does not know of changes nothing.
+    pub fn hear(&mut self, event: &Event) {
+        let native = &mut self.native;
+        match event {
+            Event::Ack(sample) => native.on_ack(&Ack { sample: *sample, hops: &[] }),
+            Event::Loss(loss) => native.on_loss(loss),
+            Event::Rto(timeout) => native.on_rto(timeout),
+            Event::SpuriousLoss(undo) => native.on_spurious_loss(undo),
+            Event::Resume(resume) => native.on_resume(resume),
+            Event::PathChange(path) => native.on_path_change(path),
+            Event::Timer(now_ns) => native.on_timer(*now_ns),
+            Event::Cap(bytes_per_s) => {
+                let Some(set_cap) = native.vtable.set_cap else { return };
+                // SAFETY: `state` was made for this vtable and is exclusively borrowed; `params` has as many words as the C struct
+                // (checked in `start`); the call keeps no pointer.
+                unsafe { set_cap(native.state.as_mut_ptr(), self.params.as_ptr(), *bytes_per_s) }
+            }
+        }
+    }
+
+    /// What it asks of its host.
+    pub fn control(&self) -> Control {
+        self.native.control()
+    }
+
+    /// Its fields as whole numbers, `u64::MAX` where there is none yet.
+    pub fn observed(&self) -> Vec<u64> {
+        let (values, fields) = self.native.observed();
+        values[..fields].to_vec()
+    }
+
+    /// Its fields, as a controller's [`Controller::observe`] has them.
+    pub(crate) fn observe(&self, out: &mut [f64]) {
+        self.native.observe(out);
     }
 }
 
@@ -189,10 +290,8 @@ impl Controller for Native {
     }
 
     fn observe(&self, out: &mut [f64]) {
-        let mut values = [u64::MAX; MAX_FIELDS];
-        // SAFETY: `state` is only read; the algorithm writes `fields` values, at most MAX_FIELDS (checked in `new`).
-        unsafe { (self.vtable.observe)(self.state.as_ptr(), values.as_mut_ptr()) };
-        for (slot, value) in out.iter_mut().zip(&values[..self.vtable.fields as usize]) {
+        let (values, fields) = self.observed();
+        for (slot, value) in out.iter_mut().zip(&values[..fields]) {
             *slot = if *value == u64::MAX { f64::NAN } else { *value as f64 };
         }
     }

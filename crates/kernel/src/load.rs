@@ -24,7 +24,12 @@ pub struct Request {
     pub params: Params,
     /// The name for `TCP_CONGESTION`; `pl_` and the algorithm's if none.
     pub name: Option<String>,
+    /// Whether what its flows hear and answer goes into a buffer, for [`crate::record`]; if not, there is none.
+    pub record: bool,
 }
+
+/// Of the kernel's buffer for records, bytes: a power of two. Some 70,000 ACKs.
+const RING_BYTES: u32 = 1 << 24;
 
 impl Request {
     fn name(&self) -> Result<String> {
@@ -85,13 +90,22 @@ fn write_settings(
     layout: &Layout,
 ) -> Result<()> {
     let ops_name = format!("{PREFIX}{}", request.algorithm.spec().name);
+    let algorithm = request.algorithm.spec().name.as_bytes();
     let mut settings = layout.sample_argument.to_ne_bytes().to_vec();
+    settings.extend(u64::from(request.record).to_ne_bytes());
+    settings.extend(algorithm);
+    settings.resize(settings.len() + NAME_BYTES - algorithm.len(), 0);
     settings.extend(
         request.algorithm.to_integers(&request.params).iter().flat_map(|word| word.to_ne_bytes()),
     );
     let (mut has_settings, mut has_name) = (false, false);
     for mut map in object.maps_mut() {
         let map_name = map.name().to_string_lossy().into_owned();
+        if map_name == loaded::RING_MAP && request.record {
+            map.set_max_entries(RING_BYTES).map_err(Error::kernel("size the buffer"))?;
+        } else if [loaded::RING_MAP, loaded::LOST_MAP].contains(&map_name.as_str()) {
+            map.set_autocreate(request.record).map_err(Error::kernel("set up the buffer"))?;
+        }
         let Some(value) = map.initial_value_mut() else { continue };
         if map_name.ends_with(".rodata") && value.len() == settings.len() {
             value.copy_from_slice(&settings);

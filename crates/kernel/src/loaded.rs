@@ -12,6 +12,9 @@ use crate::{Error, Result};
 const IN_USE: u32 = 1;
 const FLOWS_MAP: &str = "paceline_flows";
 const CAPS_MAP: &str = "paceline_caps";
+/// Records, and how many did not fit.
+pub(crate) const RING_MAP: &str = "paceline_events";
+pub(crate) const LOST_MAP: &str = "paceline_lost";
 
 /// A controller that the kernel holds.
 #[derive(Clone, Debug)]
@@ -29,6 +32,8 @@ pub struct Loaded {
     /// The maps of its flows and caps.
     pub(crate) flows: u32,
     pub(crate) caps: u32,
+    /// The maps of its records, if it records.
+    pub(crate) recording: Option<(u32, u32)>,
 }
 
 /// A program of a controller.
@@ -41,6 +46,11 @@ pub struct ProgramCost {
 }
 
 impl Loaded {
+    /// Whether it was loaded to record.
+    pub fn records(&self) -> bool {
+        self.recording.is_some()
+    }
+
     pub(crate) fn map(&self, id: u32) -> Result<MapHandle> {
         MapHandle::from_map_id(id)
             .map_err(Error::kernel(format!("reach the flows of {}", self.name)))
@@ -90,6 +100,7 @@ pub fn loaded() -> Result<Vec<Loaded>> {
                 .collect(),
             flows,
             caps,
+            recording: map_called(RING_MAP).zip(map_called(LOST_MAP)),
         });
     }
     Ok(found)

@@ -22,6 +22,15 @@ pub(crate) fn find(name: &str) -> Result<&'static [u8]> {
     })
 }
 
+/// The object of algorithm `name` without a host, for [`crate::replay`].
+pub(crate) fn find_replay(name: &str) -> Result<&'static [u8]> {
+    find(name)?;
+    let found = REPLAYS.iter().find(|(known, _)| *known == name);
+    found
+        .map(|(_, bytes)| *bytes)
+        .ok_or_else(|| Error::Input(format!("`{name}` cannot be replayed")))
+}
+
 /// The algorithms that can be loaded.
 pub fn algorithms() -> impl Iterator<Item = &'static str> {
     OBJECTS.iter().map(|(name, _)| *name).filter(|name| *name != FLOWS)

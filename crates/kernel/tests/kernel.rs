@@ -3,11 +3,14 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use paceline_cc::Portable;
-use paceline_kernel::{Cap, Error, Flow, Loaded, Request};
+use paceline_cc::event_log::{self, Entry};
+use paceline_kernel::{Cap, Error, Flow, Loaded, Replayer, Request};
 
 /// Whether the machine lacks what these tests need; says so past the test harness, which hides what passing tests print.
 fn skipped() -> bool {
@@ -28,14 +31,20 @@ impl Drop for Guard {
 
 fn request(algorithm: &str, name: &str) -> Request {
     let algorithm = Portable::find(algorithm).unwrap();
-    Request { algorithm, params: algorithm.spec().params(None).unwrap(), name: Some(name.into()) }
+    Request {
+        algorithm,
+        params: algorithm.spec().params(None).unwrap(),
+        name: Some(name.into()),
+        record: false,
+    }
 }
 
 fn load(algorithm: &str, name: &str) -> Guard {
-    Guard(
-        paceline_kernel::load(&request(algorithm, name))
-            .unwrap_or_else(|e| panic!("{algorithm}: {e}")),
-    )
+    load_as(algorithm, request(algorithm, name))
+}
+
+fn load_as(algorithm: &str, request: Request) -> Guard {
+    Guard(paceline_kernel::load(&request).unwrap_or_else(|e| panic!("{algorithm}: {e}")))
 }
 
 /// Sends over loopback with the controller called `name` for `duration`, looking at the flow half-way. Returns the bytes that arrived
@@ -85,6 +94,51 @@ fn a_flow_runs_with_each_controller() {
         assert!(flow.srtt_ns > 0 && flow.min_rtt_ns <= flow.srtt_ns, "{flow:?}");
         assert_eq!(flow.observed.len(), guard.0.algorithm.spec().fields.len());
         assert_eq!(flow.local.ip(), IpAddr::from([127, 0, 0, 1]));
+    }
+}
+
+#[test]
+fn a_recorded_flow_gives_the_same_answers_again() {
+    if skipped() {
+        return;
+    }
+    for algorithm in paceline_kernel::algorithms() {
+        let name = format!("pltest_r{algorithm}");
+        let guard = load_as(algorithm, Request { record: true, ..request(algorithm, &name) });
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.events"));
+        let cap = Cap { destination: [127, 0, 0, 1].into(), port: None, bytes_per_s: 20_000_000 };
+        paceline_kernel::set_cap(Some(&name), &cap).unwrap();
+        let stop = AtomicBool::new(false);
+        let stopped = || stop.load(Ordering::Relaxed);
+        let recorded = std::thread::scope(|scope| {
+            let recorder =
+                scope.spawn(|| paceline_kernel::record(Some(&name), &path, None, &stopped));
+            send(&guard.0, Duration::from_millis(600));
+            let again = paceline_kernel::record(Some(&name), &path, None, &|| true);
+            stop.store(true, Ordering::Relaxed);
+            assert!(matches!(again, Err(Error::Input(_))), "{again:?}");
+            recorder.join().unwrap().unwrap()
+        });
+        let bytes = std::fs::read(&path).unwrap();
+        let log = event_log::parse(&bytes).unwrap();
+        assert_eq!((log.lost, recorded.lost), (Some(0), 0));
+        let replayed = Replayer::new(true).replay(&log).unwrap();
+        assert_eq!(replayed.bpf_skipped, None);
+        let flow = replayed.flows.iter().max_by_key(|flow| flow.events).unwrap();
+        println!("{algorithm}: {recorded:?}, {} events, {} answers", flow.events, flow.answers);
+        assert!(flow.events > 50 && flow.answers > 50, "{flow:?}");
+        assert_eq!(flow.start.as_ref().unwrap().local.ip(), IpAddr::from([127, 0, 0, 1]));
+        assert!(replayed.equal(), "{replayed:?}");
+        // Another window than it answered.
+        let mut tampered = bytes.clone();
+        let is_answer = |(at, entry)| matches!(entry, Entry::Control(_)).then_some(at);
+        let answers = log.flows.iter().flat_map(|flow| flow.entries()).filter_map(is_answer);
+        tampered[answers.last().unwrap() + event_log::RECORD_BYTES] ^= 1;
+        let replayed = Replayer::new(true).replay(&event_log::parse(&tampered).unwrap()).unwrap();
+        let difference = replayed.flows.last().unwrap().difference.as_ref().unwrap();
+        assert_eq!(difference.what, "cwnd_bytes");
+        assert_eq!(difference.values[1].1, difference.values[2].1);
+        assert!(!replayed.equal());
     }
 }
 
@@ -158,11 +212,13 @@ fn the_verifier_needs_no_more_than_on_file() {
     let release = release.join(".");
     let on_file = std::fs::read_to_string(path).unwrap_or_default();
     let mut measured = String::new();
-    for algorithm in paceline_kernel::algorithms() {
-        let mut programs = load(algorithm, &format!("plcost_{algorithm}")).0.programs.clone();
+    let recording = |algorithm| [(algorithm, false, ""), (algorithm, true, "-recording")];
+    for (algorithm, record, suffix) in paceline_kernel::algorithms().flat_map(recording) {
+        let request = Request { record, ..request(algorithm, &format!("plcost_{algorithm}")) };
+        let mut programs = load_as(algorithm, request).0.programs.clone();
         programs.sort_by(|a, b| a.name.cmp(&b.name));
         for program in programs {
-            let key = format!("{release} {algorithm} {} ", program.name);
+            let key = format!("{release} {algorithm}{suffix} {} ", program.name);
             let known =
                 on_file.lines().find_map(|line| line.strip_prefix(&key)?.parse::<u32>().ok());
             println!("{key}{} (on file: {known:?})", program.verified_instructions);

@@ -30,6 +30,7 @@ macro_rules! targets {
 
 targets! {
     controller: "../../../fuzz/fuzz_targets/controller.rs",
+    events: "../../../fuzz/fuzz_targets/events.rs",
     trace: "../../../fuzz/fuzz_targets/trace.rs",
     scenario: "../../../fuzz/fuzz_targets/scenario.rs",
     record: "../../../fuzz/fuzz_targets/record.rs"

@@ -1,9 +1,13 @@
 //! Controllers in this machine's TCP.
 
+use std::cell::Cell;
+use std::fmt::Display;
 use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use paceline_cc::Portable;
-use paceline_kernel::{Cap, Error, Flow, Loaded, Request};
+use paceline_cc::{Portable, event_log};
+use paceline_kernel::{Cap, Error, Flow, FlowReplay, Loaded, Replayer, Request};
 use paceline_lab::scenario::controller_choice;
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -29,18 +33,25 @@ pub fn kernel_algorithms() -> Vec<&'static str> {
     paceline_kernel::algorithms().collect()
 }
 
-/// Loads a controller, written as in a scenario ("name:profile,key=value"), under a name for TCP_CONGESTION.
+/// Loads a controller, written as in a scenario ("name:profile,key=value"), under a name for TCP_CONGESTION; with `record` what its
+/// flows hear and answer can be recorded.
 ///
 /// Returns JSON, as an entry of `kernel_list`.
 #[pyfunction]
-pub fn kernel_load(py: Python<'_>, controller: &str, name: Option<String>) -> PyResult<String> {
+#[pyo3(signature = (controller, name, record = false))]
+pub fn kernel_load(
+    py: Python<'_>,
+    controller: &str,
+    name: Option<String>,
+    record: bool,
+) -> PyResult<String> {
     let choice = controller_choice(controller).map_err(input_error)?;
     let algorithm = Portable::find(choice.spec().name).ok_or_else(|| {
         let known = paceline_kernel::algorithms().collect::<Vec<_>>().join(", ");
         let name = choice.spec().name;
         input_error(format!("{name} is not written for the kernel (these are: {known})"))
     })?;
-    let request = Request { algorithm, params: choice.params().clone(), name };
+    let request = Request { algorithm, params: choice.params().clone(), name, record };
     let loaded = py.detach(|| paceline_kernel::load(&request)).map_err(raise)?;
     Ok(describe(&loaded)?.to_string())
 }
@@ -60,7 +71,7 @@ pub fn kernel_unload(py: Python<'_>, name: &str) -> PyResult<usize> {
     .map_err(raise)
 }
 
-/// What is loaded, as a JSON list: `name`, `algorithm`, `registered`, `flows` (how many), `caps`, `programs`.
+/// What is loaded, as a JSON list: `name`, `algorithm`, `registered`, `records`, `flows` (how many), `caps`, `programs`.
 #[pyfunction]
 pub fn kernel_list() -> PyResult<String> {
     let loaded = paceline_kernel::loaded().map_err(raise)?;
@@ -94,6 +105,81 @@ pub fn kernel_flows() -> PyResult<String> {
     Ok(Value::Array(all).to_string())
 }
 
+/// Records what the controllers that were loaded to record do, all or the one called `name`, into the file `out`: for `duration_s`, or
+/// until Ctrl-C.
+///
+/// Returns JSON: `records`, `bytes`, `lost`. To be called from the main thread.
+#[pyfunction]
+pub fn kernel_record(
+    py: Python<'_>,
+    name: Option<&str>,
+    out: PathBuf,
+    duration_s: Option<f64>,
+) -> PyResult<String> {
+    let duration = duration_s.map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX));
+    let recorded = py.detach(|| {
+        // The interpreter lock is taken ten times a second.
+        let looked = Cell::new(Instant::now());
+        let stop = || {
+            if looked.get().elapsed() < Duration::from_millis(100) {
+                return false;
+            }
+            looked.set(Instant::now());
+            Python::attach(|py| py.check_signals().is_err())
+        };
+        paceline_kernel::record(name, &out, duration, &stop)
+    });
+    let recorded = recorded.map_err(raise)?;
+    Ok(json!({ "records": recorded.records, "bytes": recorded.bytes, "lost": recorded.lost })
+        .to_string())
+}
+
+/// Replays the recording `log`, with `bpf` through the BPF build too, where there can be one.
+///
+/// Returns JSON: `equal`, `bpf_skipped`, `lost_records`, `flows`.
+#[pyfunction]
+pub fn kernel_replay(py: Python<'_>, log: PathBuf, bpf: bool) -> PyResult<String> {
+    py.detach(|| {
+        let wrong = |error: &dyn Display| input_error(format!("{}: {error}", log.display()));
+        let bytes = std::fs::read(&log).map_err(|error| wrong(&error))?;
+        let parsed = event_log::parse(&bytes).map_err(|error| wrong(&error))?;
+        let replayed = Replayer::new(bpf).replay(&parsed).map_err(raise)?;
+        Ok(json!({
+            "equal": replayed.equal(),
+            "bpf_skipped": replayed.bpf_skipped,
+            "lost_records": replayed.lost,
+            "flows": replayed.flows.iter().map(describe_replay).collect::<Vec<_>>(),
+        })
+        .to_string())
+    })
+}
+
+fn describe_replay(replay: &FlowReplay) -> Value {
+    let start = replay.start.as_ref();
+    json!({
+        "flow": format!("{:016x}", replay.flow),
+        "algorithm": start.map(|start| start.algorithm.spec().name),
+        "local": start.map(|start| start.local.to_string()),
+        "remote": start.map(|start| start.remote.to_string()),
+        "events": replay.events,
+        "answers": replay.answers,
+        "missing_records": replay.missing,
+        "records_after_gap": replay.after_gap,
+        "difference": replay.difference.as_ref().map(|difference| {
+            let start_ns = start.map_or(0, |start| start.path.now_ns);
+            let values: Map<_, _> = difference.values.iter().map(|(who, value)| ((*who).to_owned(), json!(value))).collect();
+            json!({
+                "event": difference.event,
+                "index": difference.index,
+                "time_s": difference.now_ns.saturating_sub(start_ns) as f64 / 1e9,
+                "byte": difference.position,
+                "what": difference.what,
+                "values": values,
+            })
+        }),
+    })
+}
+
 fn describe(loaded: &Loaded) -> PyResult<Value> {
     let flows = paceline_kernel::flows(loaded).map_err(raise)?;
     let caps = paceline_kernel::caps(loaded).map_err(raise)?;
@@ -101,6 +187,7 @@ fn describe(loaded: &Loaded) -> PyResult<Value> {
         "name": loaded.name,
         "algorithm": loaded.algorithm.spec().name,
         "registered": loaded.registered,
+        "records": loaded.records(),
         "flows": flows.len(),
         "caps": caps.iter().map(|cap| json!({
             "destination": cap.destination.to_string(), "port": cap.port, "bps": cap.bytes_per_s * 8,

@@ -37,7 +37,7 @@ mod _native {
     #[pymodule_export]
     use crate::kernel::{
         kernel_algorithms, kernel_cap, kernel_flows, kernel_list, kernel_load, kernel_missing,
-        kernel_unload,
+        kernel_record, kernel_replay, kernel_unload,
     };
     #[pymodule_export]
     use crate::link::run_link;

@@ -6,7 +6,7 @@ import typer
 
 from paceline import __version__
 from paceline._native import build_info
-from paceline.cli import arena, contest, controllers, doctor, kernel, link, records, reproduce, run, trace
+from paceline.cli import arena, contest, controllers, doctor, kernel, link, records, replay, reproduce, run, trace
 
 app = typer.Typer(
     name="paceline",
@@ -43,6 +43,7 @@ app.command("arena")(arena.arena)
 app.command("reproduce")(reproduce.reproduce)
 app.command("link", context_settings={"allow_interspersed_args": False})(link.link)
 app.add_typer(kernel.app, name="kernel")
+app.command("replay")(replay.replay)
 app.add_typer(trace.app, name="trace")
 app.add_typer(contest.app, name="contest")
 app.add_typer(records.export_app, name="export")

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,7 @@ from paceline.cli.output import console, print_json, print_table
 from paceline.quantity import RATES_BPS, duration_s, quantity_text, rate_bps
 
 app = typer.Typer(
-    help="Controllers in this machine's TCP: load, cap, watch, unload.", no_args_is_help=True, rich_markup_mode=None
+    help="Controllers in this machine's TCP: load, cap, watch, record, unload.", no_args_is_help=True, rich_markup_mode=None
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
@@ -39,19 +40,24 @@ def load(
             "--as", metavar="NAME", help='Name for TCP_CONGESTION [default: "pl_" and the controller\'s].', show_default=False
         ),
     ] = None,
+    record_events: Annotated[
+        bool, typer.Option("--record", help="Keep what its flows hear and answer for `paceline kernel record`.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Load a controller into the kernel: any program can then choose it (TCP_CONGESTION, iperf3 -C). No default changes."""
     head, *assignments = controller.split(",")
     if profile is not None:
         head = f"{head}:{profile}"
-    loaded = json.loads(_native.kernel_load(",".join([head, *assignments, *(param or [])]), name))
+    loaded = json.loads(_native.kernel_load(",".join([head, *assignments, *(param or [])]), name, record_events))
     if as_json:
         print_json(loaded)
         return
     out = console()
     out.print(f"loaded  {loaded['algorithm']} as {loaded['name']}", soft_wrap=True)
     out.print(f"use     iperf3 -C {loaded['name']} …, or TCP_CONGESTION in any program", soft_wrap=True)
+    if loaded["records"]:
+        out.print(f"record  paceline kernel record {loaded['name']} --out FILE", soft_wrap=True)
     out.print(f"unload  paceline kernel unload {loaded['name']}", soft_wrap=True)
 
 
@@ -79,7 +85,7 @@ def list_(as_json: Json = False) -> None:
         (
             entry["name"],
             entry["algorithm"],
-            "loaded" if entry["registered"] else "leaves with its last flow",
+            ("loaded, records" if entry["records"] else "loaded") if entry["registered"] else "leaves with its last flow",
             ", ".join(_cap_text(cap) for cap in entry["caps"]) or "–",
             str(entry["flows"]),
         )
@@ -105,6 +111,33 @@ def cap(
     """
     bytes_per_s = None if rate == "none" else int(_rate_bps(rate) / 8)
     _native.kernel_cap(dst, port, bytes_per_s, name)
+
+
+@app.command()
+def record(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The recording.", show_default=False)],
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One controller [default: all that record].", show_default=False)
+    ] = None,
+    duration: Annotated[
+        str | None, typer.Option(help='Length, as "60 s" [default: until interrupted].', show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Record what controllers loaded with --record hear and answer, until Ctrl-C; `paceline replay` repeats it.
+
+    Start it before the flows: one whose beginning is missing cannot be repeated.
+    """
+    seconds = None if duration is None else duration_s("--duration", duration)
+    if seconds is None and not as_json:
+        console(stderr=True).print("recording, until Ctrl-C", soft_wrap=True)
+    recorded = json.loads(_native.kernel_record(name, out, seconds))
+    if as_json:
+        print_json(recorded)
+        return
+    console().print(f"recording  {out}: {recorded['records']} records, {recorded['bytes'] / 1e6:.1f} MB", soft_wrap=True)
+    if recorded["lost"]:
+        console().print(f"lost       {recorded['lost']} records, for which the buffer had no room", soft_wrap=True)
 
 
 @app.command()

@@ -53,10 +53,19 @@ pub fn any(bytes: &[u8]) {
 
 /// The same for one algorithm.
 pub fn one(spec: &'static Spec, bytes: &[u8]) {
+    with(spec, &spec.build, bytes);
+}
+
+/// The same for what `build` makes of the algorithm.
+pub fn with(
+    spec: &'static Spec,
+    build: &dyn Fn(&Params, &PathInfo) -> Box<dyn Controller>,
+    bytes: &[u8],
+) {
     let mut bytes = Bytes(bytes);
     let params = params(spec, &mut bytes);
     let path = path(0, &mut bytes);
-    let controller = (spec.build)(&params, &path);
+    let controller = build(&params, &path);
     let fields = vec![0.0; spec.fields.len()];
     let mut drive = Drive { spec, controller, path, totals: Totals::default(), fields };
     drive.check();
