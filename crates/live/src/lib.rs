@@ -26,5 +26,6 @@ mod tcp;
 mod tcp_info;
 mod wire;
 
-pub use run::{Finished, Health, LiveError, Options, run};
+pub use run::{Finished, Health, LiveError, Loaded, Options, run, run_with};
+pub use tcp::{Congestion, kernel_name};
 pub use wire::{Acked, Acknowledger, Header, Missing};

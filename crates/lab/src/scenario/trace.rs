@@ -1,6 +1,6 @@
 //! Where a link's trace comes from: a file, or a generator with a seed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline_net::trace::synth::{MAX_DURATION_MS, Preset};
@@ -8,7 +8,39 @@ use paceline_net::{PS_PER_MS, Picos, Trace};
 
 use super::error::{Fault, ScenarioError};
 use super::reader::Reader;
-use super::tree::{Place, Value};
+use super::tree::{Node, Place, Value};
+
+/// A path in the file goes with the file; one on the command line with the shell it was typed in.
+fn path(base_dir: &Path, node: &Node, text: &str) -> PathBuf {
+    match node.place {
+        Place::Line(_) => base_dir.join(text),
+        Place::Set { .. } => text.into(),
+    }
+}
+
+/// Gives every trace file in the tree a name of its own, and notes which file that is.
+pub(crate) fn rename(node: &mut Node, base_dir: &Path, files: &mut Vec<(String, PathBuf)>) {
+    match &mut node.value {
+        Value::Array(nodes) => nodes.iter_mut().for_each(|node| rename(node, base_dir, files)),
+        Value::Table(entries) => {
+            for (key, node) in entries {
+                let file = match &node.value {
+                    Value::Text(text) if key == "trace" && !text.starts_with("synth:") => {
+                        path(base_dir, node, text)
+                    }
+                    _ => {
+                        rename(node, base_dir, files);
+                        continue;
+                    }
+                };
+                let name = format!("trace-{}", files.len());
+                node.value = Value::Text(name.clone());
+                files.push((name, file));
+            }
+        }
+        _ => {}
+    }
+}
 
 /// A trace as a scenario names it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,11 +62,7 @@ impl TraceSource {
         if let Some(generator) = text.strip_prefix("synth:") {
             return Self::synth(generator).map_err(|fault| reader.locus(name).blame(fault));
         }
-        // A path in the file goes with the file; one on the command line with the shell it was typed in.
-        let path = match node.place {
-            Place::Line(_) => reader.source.base_dir.join(text),
-            Place::Set { .. } => text.into(),
-        };
+        let path = path(&reader.source.base_dir, node, text);
         let trace = load(&path).map_err(|fault| reader.locus(name).blame(fault))?;
         Ok(Self::File(Arc::new(trace)))
     }
