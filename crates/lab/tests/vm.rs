@@ -44,7 +44,15 @@ fn try_it() {
     let scenario =
         scenario(&env("RATE", "20 Mbit/s"), &env("RTT", "40 ms"), &flows, &env("DURATION", "5 s"));
     let began = Instant::now();
-    let run = run(&scenario, &options).unwrap();
+    let mut first = true;
+    let mut watch = |now: u64| {
+        if now > 0 && first {
+            first = false;
+            println!("first progress after {:.1} s: {now}", began.elapsed().as_secs_f64());
+        }
+        ControlFlow::Continue(())
+    };
+    let run = world::virtualise(&scenario, None, Vec::new(), &options, &mut watch).unwrap();
     println!("host: {:.1} s", began.elapsed().as_secs_f64());
     let sim = world::simulate(&scenario, None, Vec::new(), &mut |_| {}, &mut |_| {
         ControlFlow::Continue(())

@@ -2,10 +2,14 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::VmError;
 
@@ -19,11 +23,36 @@ const TUN: &str = "drivers/net/tun.ko";
 /// A kernel with its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// The image.
-    pub image: PathBuf,
+    /// The image, as packages have it or unpacked.
+    image: PathBuf,
     /// Its release, `6.1.0-49-amd64`.
     pub release: String,
     modules: PathBuf,
+}
+
+const ELF: &[u8] = b"\x7fELF";
+const PACKED: &str = "vmlinuz-";
+const UNPACKED: &str = "vmlinux-";
+/// How kernels are packed: the first bytes, and the program that unpacks them.
+const PACKERS: [(&[u8], &str); 4] = [
+    (b"\xfd7zXZ", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\x1f\x8b", "gzip"),
+    (b"\x02\x21\x4c\x18", "lz4"),
+];
+
+/// Where the packed kernel is within the image (the boot protocol: Documentation/arch/x86/boot.rst); `None` in what is no image.
+fn payload(image: &[u8]) -> Option<Range<usize>> {
+    let word = |at: usize| -> Option<usize> {
+        let word = u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?);
+        usize::try_from(word).ok()
+    };
+    if image.get(0x202..0x206)? != b"HdrS" {
+        return None;
+    }
+    let setup_sectors = usize::from(image[0x1f1]);
+    let start = ((if setup_sectors == 0 { 4 } else { setup_sectors }) + 1) * 512 + word(0x248)?;
+    Some(start..start.checked_add(word(0x24c)?)?)
 }
 
 impl Kernel {
@@ -46,12 +75,15 @@ impl Kernel {
 
     /// The kernel in `folder`, to which its package was unpacked.
     fn within(folder: &Path) -> Result<Self, String> {
-        let image = newest(&folder.join("boot"), "vmlinuz-").ok_or("no boot/vmlinuz-* there")?;
-        let name = image.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let release = name.trim_start_matches("vmlinuz-").to_owned();
-        // The boot protocol's signature (Documentation/arch/x86/boot.rst).
-        let bytes = fs::read(&image).map_err(|error| format!("{}: {error}", image.display()))?;
-        if bytes.get(0x202..0x206) != Some(b"HdrS".as_slice()) {
+        let boot = folder.join("boot");
+        let image = newest(&boot, UNPACKED).or_else(|| newest(&boot, PACKED));
+        let image = image.ok_or("no boot/vmlinuz-* there")?;
+        let name = file_name(&image);
+        let release = name.trim_start_matches(UNPACKED).trim_start_matches(PACKED).to_owned();
+        let mut head = Vec::new();
+        let file = File::open(&image).and_then(|file| file.take(0x250).read_to_end(&mut head));
+        file.map_err(|error| format!("{}: {error}", image.display()))?;
+        if !head.starts_with(ELF) && payload(&head).is_none() {
             return Err(format!("{}: not an x86 kernel", image.display()));
         }
         let candidates = ["lib/modules", "usr/lib/modules"];
@@ -61,6 +93,40 @@ impl Kernel {
         let kernel = Self { image, release, modules };
         kernel.module(TUN).map(|_| ()).ok_or(format!("no module {TUN} there"))?;
         Ok(kernel)
+    }
+
+    /// The kernel as an ELF file. A guest that boots that need not unpack it, which takes it longer than all the rest.
+    pub fn elf(&self) -> Result<File, VmError> {
+        let fail = |why: String| VmError::Unavailable(format!("{}: {why}", self.image.display()));
+        let io = |error: io::Error| fail(error.to_string());
+        let bytes = fs::read(&self.image).map_err(io)?;
+        if bytes.starts_with(ELF) {
+            return File::open(&self.image).map_err(io);
+        }
+        let packed = payload(&bytes).and_then(|range| bytes.get(range));
+        let packed = packed.ok_or_else(|| fail("not an x86 kernel".into()))?;
+        let (_, program) = PACKERS
+            .into_iter()
+            .find(|(magic, _)| packed.starts_with(magic))
+            .ok_or_else(|| fail("packed in a way that is not known".into()))?;
+        let file = memfd_create("paceline-vm-kernel", MemfdFlags::CLOEXEC);
+        let file = File::from(file.map_err(|error| fail(error.to_string()))?);
+        // By a program of the system's: the kernel's filters are more than most libraries have.
+        let mut child = Command::new(program)
+            .arg("-dc")
+            .stdin(Stdio::piped())
+            .stdout(file.try_clone().map_err(io)?)
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| fail(format!("unpacking needs {program}: {error}")))?;
+        // What follows the payload ends the program with an error: the result is looked at instead.
+        let _ = child.stdin.take().map(|mut input| input.write_all(packed));
+        child.wait().map_err(io)?;
+        let mut head = [0; ELF.len()];
+        if file.read_exact_at(&mut head, 0).is_err() || head != *ELF {
+            return Err(fail(format!("{program} cannot unpack it")));
+        }
+        Ok(file)
     }
 
     /// The file of a module, `net/ipv4/tcp_bbr.ko`, which may be compressed; `None` for what is built in or not there.
@@ -133,7 +199,11 @@ fn fetch(cache: &Path) -> Result<Kernel, VmError> {
             fs::create_dir_all(to.parent().unwrap_or(&to)).map_err(io(&to))?;
             fs::copy(from, &to).map_err(io(&to)).map(drop)
         };
-        copy(&kernel.image, kept.join("boot").join(file_name(&kernel.image)))?;
+        let mut elf = kernel.elf().map_err(|error| error.to_string())?;
+        let image = kept.join("boot").join(format!("{UNPACKED}{}", kernel.release));
+        fs::create_dir_all(kept.join("boot")).map_err(io(&image))?;
+        let mut file = File::create(&image).map_err(io(&image))?;
+        elf.rewind().and_then(|()| io::copy(&mut elf, &mut file)).map_err(io(&image))?;
         let modules = kept.join("lib/modules").join(&kernel.release).join("kernel");
         for (folder, prefix) in KEPT {
             let entries = fs::read_dir(kernel.modules.join(folder)).map_err(io(&kernel.modules))?;
@@ -180,8 +250,8 @@ mod tests {
         assert_eq!(why(&folder), "no boot/vmlinuz-* there");
         fs::write(boot.join("vmlinuz-1.2-x"), "no kernel").unwrap();
         assert!(why(&folder).ends_with("vmlinuz-1.2-x: not an x86 kernel"));
-        let mut image = vec![0; 0x206];
-        image[0x202..].copy_from_slice(b"HdrS");
+        let mut image = vec![0; 0x250];
+        image[0x202..0x206].copy_from_slice(b"HdrS");
         fs::write(boot.join("vmlinuz-1.2-x"), image).unwrap();
         assert_eq!(why(&folder), "no lib/modules/1.2-x/kernel there");
         let tun = folder.join("usr/lib/modules/1.2-x/kernel/drivers/net");

@@ -6,7 +6,6 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -45,7 +44,7 @@ pub fn check() -> Result<String, VmError> {
 
 /// What is to run.
 pub struct Machine<'a> {
-    pub kernel: &'a Path,
+    pub kernel: &'a File,
     pub root: &'a [u8],
     /// Of whatever the guest draws at random.
     pub seed: u64,
@@ -142,7 +141,7 @@ impl Machine<'_> {
         command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
         command.arg("-seed").arg(self.seed.to_string());
         command.arg("-m").arg(MEMORY_MIB.to_string());
-        command.arg("-kernel").arg(self.kernel).args(["-initrd", root]);
+        command.args(["-kernel", &path_of(self.kernel), "-initrd", root]);
         command.args([
             "-append",
             "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr tsc=reliable clocksource=tsc random.trust_cpu=off",

@@ -85,7 +85,8 @@ pub(crate) fn run(
     let names: Vec<&str> =
         tcp.filter_map(|flow| paceline_live::kernel_name(&flow.controller.label())).collect();
     let archive = root(scenario, seed, options, &kernel.modules_for(names.into_iter()))?;
-    let console = machine::Machine { kernel: &kernel.image, root: &archive, seed };
+    let image = kernel.elf()?;
+    let console = machine::Machine { kernel: &image, root: &archive, seed };
     match console.run(watch)? {
         None => Ok(None),
         Some(Answer::Finished(finished)) => {
