@@ -5,13 +5,14 @@ use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
 
 use paceline_live::traffic::{Seen, SeenFlow};
-use paceline_live::{Health, LiveError};
+use paceline_live::{Finished, Health, LiveError};
 use paceline_net::{PS_PER_S, Picos};
 use paceline_sim::{FlowPlan, Outcome, PacketSizes, PlanError, Stack};
 
 use crate::record::checks::{self, Check};
 use crate::record::{FlowInfo, Host, Provenance, RunInfo, controller_params};
 use crate::scenario::{Scenario, ScenarioError};
+use crate::{congestion, vm};
 
 /// A finished run, ready to be recorded.
 #[derive(Clone, Debug)]
@@ -36,6 +37,12 @@ pub enum WorldError {
     /// It cannot be carried out over real sockets, or not on this machine.
     #[error(transparent)]
     Live(#[from] LiveError),
+    /// A controller cannot be loaded into the kernel.
+    #[error(transparent)]
+    Kernel(#[from] paceline_kernel::Error),
+    /// There is no guest, or it failed.
+    #[error(transparent)]
+    Vm(#[from] vm::VmError),
     /// The watch broke the run off.
     #[error("the run was interrupted")]
     Interrupted,
@@ -83,20 +90,68 @@ pub fn carry_out(
     let started = SystemTime::now();
     let clock = Instant::now();
     let seed = seed.unwrap_or(scenario.seed());
+    let finished = over_sockets(scenario, seed, options, adapt, watch)?;
+    Ok(carried_out(
+        scenario,
+        seed,
+        "live",
+        finished,
+        provenance(command_line, started, clock, Vec::new()),
+    ))
+}
+
+/// Carries `scenario` out in a guest under virtual time; as [`simulate`] otherwise, but for `adapt`.
+///
+/// # Errors
+/// See [`WorldError`].
+pub fn virtualise(
+    scenario: &Scenario,
+    seed: Option<u64>,
+    command_line: Vec<String>,
+    options: &vm::Options,
+    watch: &mut dyn FnMut(Picos) -> ControlFlow<()>,
+) -> Result<Run, WorldError> {
+    let started = SystemTime::now();
+    let clock = Instant::now();
+    let seed = seed.unwrap_or(scenario.seed());
+    let guest = vm::run(scenario, seed, options, watch)?.ok_or(WorldError::Interrupted)?;
+    let provenance = provenance(command_line, started, clock, Vec::new());
+    let provenance = Provenance { host: guest.host, ..provenance };
+    Ok(carried_out(scenario, seed, "vm", guest.finished, provenance))
+}
+
+/// World `live` without a record.
+pub(crate) fn over_sockets(
+    scenario: &Scenario,
+    seed: u64,
+    options: paceline_live::Options,
+    adapt: &mut dyn FnMut(&mut FlowPlan),
+    watch: &mut (dyn FnMut(Picos) -> ControlFlow<()> + Send),
+) -> Result<Finished, WorldError> {
     let mut plan = scenario.plan(Some(seed))?;
     plan.flows.iter_mut().for_each(adapt);
-    let finished = paceline_live::run(plan, options, watch)?.ok_or(WorldError::Interrupted)?;
-    let mut info = info(scenario, seed, "live");
-    for (flow, packets) in info.flows.iter_mut().zip(finished.packets) {
+    let loaded = congestion::load(scenario)?;
+    paceline_live::run_with(plan, options, loaded, watch)?.ok_or(WorldError::Interrupted)
+}
+
+fn carried_out(
+    scenario: &Scenario,
+    seed: u64,
+    world: &str,
+    finished: Finished,
+    mut provenance: Provenance,
+) -> Run {
+    let mut info = info(scenario, seed, world);
+    let flows = info.flows.iter_mut().zip(scenario.flows()).zip(finished.packets);
+    for ((flow, asked), packets) in flows {
         flow.packets = packets;
-        if flow.stack == "tcp" {
+        if flow.stack == "tcp" && !congestion::is_loaded(asked) {
             // They are those of our controller, and this was the kernel's.
             flow.controller_params.clear();
         }
     }
-    let checks = vec![checks::machine_kept_up(&finished.health)];
-    let provenance = provenance(command_line, started, clock, checks);
-    Ok(Run { info, outcome: finished.outcome, provenance })
+    provenance.checks.push(checks::machine_kept_up(&finished.health));
+    Run { info, outcome: finished.outcome, provenance }
 }
 
 /// What is recorded of a program that ran behind an emulated link: its traffic in each direction, as [`Seen`] has it.

@@ -14,8 +14,11 @@ const GRAPH: [(&str, &[&str]); 8] = [
     ("paceline-sim", &["paceline-cc", "paceline-net"]),
     ("paceline-emulator", &["paceline-net"]),
     ("paceline-live", &["paceline-cc", "paceline-net", "paceline-sim", "paceline-emulator"]),
-    ("paceline-lab", &["paceline-cc", "paceline-net", "paceline-sim", "paceline-live"]),
     ("paceline-kernel", &["paceline-cc"]),
+    (
+        "paceline-lab",
+        &["paceline-cc", "paceline-net", "paceline-sim", "paceline-live", "paceline-kernel"],
+    ),
     (
         "paceline-python",
         &[

@@ -27,5 +27,6 @@ mod tcp_info;
 pub mod traffic;
 mod wire;
 
-pub use run::{Finished, Health, LiveError, Options, run};
+pub use run::{Finished, Health, LiveError, Loaded, Options, run, run_with};
+pub use tcp::{Congestion, kernel_name};
 pub use wire::{Acked, Acknowledger, Header, Missing};

@@ -7,8 +7,8 @@ use paceline_sim::hosted::{DATAGRAM_PROVIDES, LinkRecord, Window};
 use paceline_sim::{FlowPlan, LossNotice, NamedLink, Plan, PlanError, Stack, TcpOptions};
 
 use crate::observe::{ObservedLink, Place};
-use crate::run::LiveError;
-use crate::tcp::{self, KERNEL_NAMES};
+use crate::run::{self, LiveError};
+use crate::tcp::{self, Congestion, KERNEL_NAMES};
 use crate::wire::{HEADER_BYTES, IP_UDP_BYTES};
 
 /// Largest IP packet.
@@ -31,13 +31,13 @@ pub struct Way {
 }
 
 /// Refuses what a live run does not have, and names the scenario's key.
-pub fn check(plan: &Plan) -> Result<(), LiveError> {
+pub fn check(plan: &Plan, loaded: &[Option<Congestion>]) -> Result<(), LiveError> {
     let refuse = |why: String| Err(LiveError::Unsupported(why));
     let Some(first) = plan.flows.first() else { return refuse("no flow, nothing to run".into()) };
     if plan.flows.len() > MAX_FLOWS {
         return refuse(format!("{} flows; a live run has at most {MAX_FLOWS}", plan.flows.len()));
     }
-    for flow in &plan.flows {
+    for (number, flow) in (0..).zip(&plan.flows) {
         let name = &flow.name;
         if (&flow.forward, &flow.reverse) != (&first.forward, &first.reverse) {
             return refuse(format!(
@@ -46,7 +46,8 @@ pub fn check(plan: &Plan) -> Result<(), LiveError> {
                 first.name
             ));
         }
-        check_flow(flow)?;
+        let congestion = run::congestion(loaded, number, flow);
+        check_flow_with(flow, congestion.as_ref())?;
     }
     let overhead = overhead_bytes(first);
     if let Some(other) = plan.flows.iter().find(|flow| overhead_bytes(flow) != overhead) {
@@ -60,6 +61,10 @@ pub fn check(plan: &Plan) -> Result<(), LiveError> {
 
 /// Refuses a flow that a live run does not have.
 pub fn check_flow(flow: &FlowPlan) -> Result<(), LiveError> {
+    check_flow_with(flow, Congestion::of_the_kernel(flow).as_ref())
+}
+
+fn check_flow_with(flow: &FlowPlan, congestion: Option<&Congestion>) -> Result<(), LiveError> {
     let name = &flow.name;
     let refuse = |why: String| Err(LiveError::Unsupported(format!("flow `{name}`: {why}")));
     let provided = match flow.stack {
@@ -76,7 +81,7 @@ pub fn check_flow(flow: &FlowPlan) -> Result<(), LiveError> {
             }
             DATAGRAM_PROVIDES
         }
-        Stack::Tcp(options) => return check_tcp(flow, &options),
+        Stack::Tcp(options) => return check_tcp(flow, &options, congestion),
     };
     let missing = flow.needs.missing_from(provided);
     if !missing.is_empty() {
@@ -91,20 +96,24 @@ pub fn check_flow(flow: &FlowPlan) -> Result<(), LiveError> {
 }
 
 /// The kernel's TCP: which controllers it has, and what it cannot be told.
-fn check_tcp(flow: &FlowPlan, options: &TcpOptions) -> Result<(), LiveError> {
+fn check_tcp(
+    flow: &FlowPlan,
+    options: &TcpOptions,
+    congestion: Option<&Congestion>,
+) -> Result<(), LiveError> {
     let (name, controller) = (&flow.name, &flow.controller_name);
     let refuse = |why: String| Err(LiveError::Unsupported(format!("flow `{name}`: {why}")));
-    let Some(kernel) = tcp::kernel_name(controller) else {
+    let Some(congestion) = congestion else {
         let ours = KERNEL_NAMES.map(|(ours, _)| ours).join(", ");
         return refuse(format!(
-            "controller = {controller}: stack `tcp` is the kernel's in a live run, which knows {ours}, without parameters; stack \
-             `datagram` hosts any controller"
+            "controller = {controller}: stack `tcp` is the kernel's here, which has {ours}, without parameters, and runs those that \
+             `paceline kernel` loads; stack `datagram` hosts any controller"
         ));
     };
-    let available = tcp::available();
-    if !available.iter().any(|name| name == kernel) {
+    let (wanted, available) = (&congestion.name, tcp::available());
+    if !available.contains(wanted) {
         return refuse(format!(
-            "controller = {controller}: this kernel has no {kernel}; it has {} (try: sudo modprobe tcp_{kernel})",
+            "controller = {controller}: this kernel has no {wanted}; it has {} (try: sudo modprobe tcp_{wanted})",
             available.join(", ")
         ));
     }

@@ -16,11 +16,14 @@ use paceline_sim::{
     EngineStats, FlowPlan, LinkOutcome, Outcome, PacketSizes, Plan, PlanError, Stack,
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock::Clock;
 use crate::observe::{Observed, Watch};
 use crate::receive::{self, Receiver as DatagramReceiver};
 use crate::route::{self, Way};
 use crate::send::{self, Driver, Ended};
+use crate::tcp::Congestion;
 use crate::{sys, tcp};
 
 /// Socket buffers, bytes: a second at 100 Mbit/s, should a thread be held up.
@@ -35,6 +38,15 @@ const SHORTEST_WATCH: Duration = Duration::from_millis(1);
 pub struct Options {
     /// Emulator and datagram endpoints run before all programs without real-time priority.
     pub realtime: bool,
+}
+
+/// Congestion controls that were loaded into the kernel for a run, in the place of its own.
+#[derive(Default)]
+pub struct Loaded {
+    /// Of each flow of the plan, by number; `None`, or none at all: the kernel's own.
+    pub of_flows: Vec<Option<Congestion>>,
+    /// Dropped as soon as all sockets have chosen theirs: what is taken out of the kernel then goes with the last flow.
+    pub hold: Option<Box<dyn Send>>,
 }
 
 /// A live run that did not come about.
@@ -66,7 +78,7 @@ impl LiveError {
 }
 
 /// How well this machine kept up.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Health {
     /// Data packets that senders sent and the link never saw.
     pub unseen_packets: u64,
@@ -77,7 +89,7 @@ pub struct Health {
 }
 
 /// A live run that came to its end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Finished {
     /// What came of it.
     pub outcome: Outcome,
@@ -92,11 +104,24 @@ pub struct Finished {
 /// # Errors
 /// See [`LiveError`].
 pub fn run(
-    mut plan: Plan,
+    plan: Plan,
     options: Options,
     watch: &mut (dyn FnMut(Picos) -> ControlFlow<()> + Send),
 ) -> Result<Option<Finished>, LiveError> {
-    route::check(&plan)?;
+    run_with(plan, options, Loaded::default(), watch)
+}
+
+/// As [`run`], where flows of the kernel's TCP may have a congestion control that was `loaded` for them.
+///
+/// # Errors
+/// See [`LiveError`].
+pub fn run_with(
+    mut plan: Plan,
+    options: Options,
+    loaded: Loaded,
+    watch: &mut (dyn FnMut(Picos) -> ControlFlow<()> + Send),
+) -> Result<Option<Finished>, LiveError> {
+    route::check(&plan, &loaded.of_flows)?;
     plan.flows.iter_mut().for_each(route::adapt);
     let window = Window { warmup: plan.warmup_ps, end: plan.duration_ps, sample: plan.sample_ps };
     let overhead = route::overhead_bytes(&plan.flows[0]);
@@ -136,8 +161,9 @@ pub fn run(
         let _ = ports.set(known.map_err(broken)?);
         Ok(sockets)
     };
-    let hosted =
-        host(emulation, observers, outside, |ends, sockets| crew.run(ends, flows, sockets, watch))?;
+    let hosted = host(emulation, observers, outside, |ends, sockets| {
+        crew.run(ends, flows, loaded, sockets, watch)
+    })?;
     let Some(reports) = hosted.result? else { return Ok(None) };
     let observed =
         |from: Receiver<Observed>| from.recv().map_err(|_| LiveError::Emulator(Error::Killed));
@@ -210,6 +236,7 @@ impl Crew {
         &self,
         ends: &Ends,
         flows: Vec<FlowPlan>,
+        loaded: Loaded,
         outside: Vec<Far>,
         watch: &mut (dyn FnMut(Picos) -> ControlFlow<()> + Send),
     ) -> Result<Option<Reports>, LiveError> {
@@ -239,11 +266,15 @@ impl Crew {
                         let work = move || self.sink(&listener, clock, [from, last], over);
                         let sink = named("paceline-receive").spawn_scoped(scope, work);
                         sinks.push(Some(sink.map_err(thread_failed)?));
-                        let work = move || self.send_tcp(flow, to, clock, stop);
+                        let chosen = congestion(&loaded.of_flows, number, &flow);
+                        let near = tcp::Near::new(&flow, chosen.as_ref());
+                        let near = near.map_err(LiveError::system("make a socket"))?;
+                        let work = move || self.send_tcp(flow, near, to, clock, stop);
                         senders.push(sender.spawn_scoped(scope, work).map_err(thread_failed)?);
                     }
                 }
             }
+            drop(loaded);
             let work = move || self.work(|| receive::receive(&mut receivers, clock, over));
             named("paceline-receive").spawn_scoped(scope, work).map_err(thread_failed)?;
             let mut broken_off = false;
@@ -310,6 +341,7 @@ impl Crew {
     fn send_tcp(
         &self,
         flow: FlowPlan,
+        near: tcp::Near,
         to: SocketAddr,
         clock: &Clock,
         stop: &AtomicBool,
@@ -317,7 +349,7 @@ impl Crew {
         let SocketAddr::V4(to) = to else { unreachable!("it was bound to an IPv4 address") };
         sleep_until(flow.start_ps, clock, stop);
         let sending = tcp::Sending { to, clock, window: self.window, stop };
-        let record = self.work(|| sending.run(flow));
+        let record = self.work(|| sending.run(flow, near));
         record.map_err(|error| {
             self.failed.store(true, Ordering::Relaxed);
             LiveError::system("send over TCP")(error)
@@ -349,6 +381,16 @@ impl Crew {
         self.cpu_ns.fetch_add((cpu_s * 1e9) as u64, Ordering::Relaxed);
         result
     }
+}
+
+/// The congestion control of the flow number `number`.
+pub(crate) fn congestion(
+    loaded: &[Option<Congestion>],
+    number: u32,
+    flow: &FlowPlan,
+) -> Option<Congestion> {
+    let loaded = loaded.get(number as usize).cloned().flatten();
+    loaded.or_else(|| Congestion::of_the_kernel(flow))
 }
 
 fn named(name: &str) -> thread::Builder {

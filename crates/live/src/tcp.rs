@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -16,7 +16,21 @@ use crate::sys;
 use crate::tcp_info::TcpInfo;
 
 /// Our controllers that the kernel may have, and what it calls them.
-pub const KERNEL_NAMES: [(&str, &str); 3] = [("reno", "reno"), ("cubic", "cubic"), ("bbr1", "bbr")];
+pub const KERNEL_NAMES: [(&str, &str); 13] = [
+    ("reno", "reno"),
+    ("cubic", "cubic"),
+    ("bbr1", "bbr"),
+    ("bic", "bic"),
+    ("hstcp", "highspeed"),
+    ("htcp", "htcp"),
+    ("scalable", "scalable"),
+    ("westwood", "westwood"),
+    ("illinois", "illinois"),
+    ("vegas", "vegas"),
+    ("veno", "veno"),
+    ("yeah", "yeah"),
+    ("cdg", "cdg"),
+];
 
 /// Socket buffers, bytes: 1 Gbit/s over half a second.
 pub const BUFFER: usize = 64 << 20;
@@ -40,6 +54,57 @@ pub fn available() -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
+/// The congestion control of a flow, as sockets name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Congestion {
+    /// For `TCP_CONGESTION`.
+    pub name: String,
+    /// Whether it paces.
+    pub paces: bool,
+}
+
+impl Congestion {
+    /// The kernel's own for `flow`; `None` if it has none.
+    pub fn of_the_kernel(flow: &FlowPlan) -> Option<Self> {
+        let name = kernel_name(&flow.controller_name)?;
+        Some(Self { name: name.into(), paces: name == "bbr" })
+    }
+}
+
+/// A flow's socket, which has chosen its congestion control.
+pub struct Near {
+    file: OwnedFd,
+    paces: bool,
+}
+
+impl Near {
+    /// Makes it in the network namespace of this thread. From here on the congestion control may lose its name.
+    pub fn new(flow: &FlowPlan, congestion: Option<&Congestion>) -> io::Result<Self> {
+        let file = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+        if let Some(congestion) = congestion {
+            sys::set_congestion(&file, &congestion.name)?;
+        }
+        sys::set_buffers(&file, BUFFER)?;
+        sys::set_unsent_limit(&file, UNSENT)?;
+        let sizes = flow.packets;
+        // The kernel counts the timestamps option as part of the segment.
+        let overhead = sizes.header_bytes.saturating_sub(52);
+        sys::set_max_segment(&file, (sizes.data_bytes - overhead - 40).min(1460))?;
+        if let Some(cap) = flow.cap_bytes_per_s {
+            let payload = u128::from(sizes.payload_bytes());
+            let rate = u128::from(cap) * payload / u128::from(sizes.data_bytes.max(1));
+            sys::set_max_pacing_rate(&file, rate as u64)?;
+        }
+        let paces = flow.cap_bytes_per_s.is_some() || congestion.is_some_and(|known| known.paces);
+        Ok(Self { file, paces })
+    }
+
+    fn connect(self, to: SocketAddrV4) -> io::Result<TcpStream> {
+        connect(self.file.as_raw_fd(), &SockaddrIn::from(to))?;
+        Ok(TcpStream::from(self.file))
+    }
+}
+
 /// What a sender needs to know.
 pub struct Sending<'a> {
     /// The receiver.
@@ -54,10 +119,10 @@ pub struct Sending<'a> {
 
 impl Sending<'_> {
     /// Sends `flow`, from now to the end of the run, on a thread whose sockets are inside.
-    pub fn run(&self, flow: FlowPlan) -> io::Result<SenderRecord> {
-        let mut stream = self.connect(&flow)?;
+    pub fn run(&self, flow: FlowPlan, near: Near) -> io::Result<SenderRecord> {
+        let mut books = Books::new(&flow, self.window, near.paces);
+        let mut stream = near.connect(self.to)?;
         stream.set_nonblocking(true)?;
-        let mut books = Books::new(&flow, self.window);
         let zeros = vec![0; UNSENT as usize];
         let mut left = flow.size_bytes.unwrap_or(u64::MAX);
         loop {
@@ -90,27 +155,6 @@ impl Sending<'_> {
         sys::abort_on_close(&stream)?;
         Ok(books.finish())
     }
-
-    fn connect(&self, flow: &FlowPlan) -> io::Result<TcpStream> {
-        let file = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
-        if let Some(name) = kernel_name(&flow.controller_name) {
-            sys::set_congestion(&file, name)?;
-        }
-        sys::set_buffers(&file, BUFFER)?;
-        sys::set_unsent_limit(&file, UNSENT)?;
-        let sizes = flow.packets;
-        // The kernel counts the timestamps option as part of the segment.
-        let overhead = sizes.header_bytes.saturating_sub(52);
-        sys::set_max_segment(&file, (sizes.data_bytes - overhead - 40).min(1460))?;
-        if let Some(cap) = flow.cap_bytes_per_s {
-            let payload = u128::from(sizes.payload_bytes());
-            let rate = u128::from(cap) * payload / u128::from(sizes.data_bytes.max(1));
-            sys::set_max_pacing_rate(&file, rate as u64)?;
-        }
-        let address = SockaddrIn::from(self.to);
-        connect(file.as_raw_fd(), &address)?;
-        Ok(TcpStream::from(file))
-    }
 }
 
 /// What is written down of a connection.
@@ -129,12 +173,11 @@ struct Books {
 }
 
 impl Books {
-    fn new(flow: &FlowPlan, window: Window) -> Self {
+    fn new(flow: &FlowPlan, window: Window, paces: bool) -> Self {
         Self {
             window,
             packet_bytes: f64::from(flow.packets.data_bytes),
-            paces: flow.cap_bytes_per_s.is_some()
-                || kernel_name(&flow.controller_name) == Some("bbr"),
+            paces,
             rtt: Times::new(window),
             interval: (0.0, 0),
             next_sample: flow.start_ps.div_ceil(window.sample).max(1) * window.sample,

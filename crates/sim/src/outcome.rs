@@ -1,9 +1,12 @@
 //! What a run yields: exact counters, statistics, time series. Plain numbers; `lab` turns them into tables on disk.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use serde::{Deserialize, Serialize};
 
 /// Everything a run yields.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// One per flow of the plan, in its order.
     pub flows: Vec<FlowOutcome>,
@@ -14,7 +17,7 @@ pub struct Outcome {
 }
 
 /// Summary of a distribution. All in one unit, that of the field that holds it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Stats {
     pub mean: f64,
@@ -30,7 +33,7 @@ pub struct Stats {
 }
 
 /// One flow. Statistics and rates are over `[warmup, duration]`, counters over the whole run; `None` = not measured.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowOutcome {
     /// When it began, s.
     pub start_s: f64,
@@ -73,7 +76,7 @@ pub struct FlowOutcome {
 }
 
 /// One directed link.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkOutcome {
     /// Name from the plan.
     pub name: String,
@@ -96,7 +99,8 @@ pub struct LinkOutcome {
 }
 
 /// A table of samples: a column of times, then named columns of the same length. NaN = no value.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Sent", into = "Sent")]
 pub struct Series {
     /// Name and unit of each column, kept once for all tables that have the same.
     names: Arc<[(&'static str, &'static str)]>,
@@ -113,6 +117,42 @@ pub struct Column<'a> {
     pub unit: &'static str,
     /// One value per sample.
     pub values: &'a [f64],
+}
+
+/// A [`Series`] on its way between two processes, where its names belong to nobody.
+#[derive(Serialize, Deserialize)]
+struct Sent {
+    names: Vec<(String, String)>,
+    values: Vec<f64>,
+}
+
+impl From<Series> for Sent {
+    fn from(series: Series) -> Self {
+        let names = series.names.iter().map(|&(name, unit)| (name.into(), unit.into()));
+        Self { names: names.collect(), values: series.values }
+    }
+}
+
+impl From<Sent> for Series {
+    fn from(sent: Sent) -> Self {
+        let Sent { names, mut values } = sent;
+        // What was not written by this library: rather a sample less than a table that is none.
+        values.truncate(values.len() / (names.len() + 1) * (names.len() + 1));
+        let names = names.into_iter().map(|(name, unit)| (kept(name), kept(unit))).collect();
+        Self { names, values }
+    }
+}
+
+/// `text` for as long as the process lives, once: the tables of all flows and runs share a few names.
+fn kept(text: String) -> &'static str {
+    static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut kept = KEPT.lock().expect("no holder panics");
+    if let Some(known) = kept.get(text.as_str()) {
+        return known;
+    }
+    let text: &'static str = text.leak();
+    kept.insert(text);
+    text
 }
 
 impl Series {
@@ -158,7 +198,7 @@ impl Series {
 }
 
 /// What the engine did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineStats {
     /// Events handled.
     pub events: u64,

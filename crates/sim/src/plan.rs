@@ -67,7 +67,7 @@ pub struct FlowPlan {
 pub type ControllerFactory = Box<dyn FnOnce(&PathInfo) -> Box<dyn Controller> + Send>;
 
 /// Sizes on the wire, bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct PacketSizes {
     /// A full data packet.
     pub data_bytes: u16,

@@ -270,6 +270,15 @@ impl Scenario {
         tree::to_toml(&self.tree)
     }
 
+    /// [`Self::effective_text`] with other paths for its traces, and the file of each: put there, beside the text, it runs in another
+    /// place.
+    pub fn with_traces_beside_it(&self) -> (String, Vec<(String, PathBuf)>) {
+        let mut tree = self.tree.clone();
+        let mut files = Vec::new();
+        trace::rename(&mut tree, &self.source.base_dir, &mut files);
+        (tree::to_toml(&tree), files)
+    }
+
     /// The overrides applied to the text, in order.
     pub fn overrides(&self) -> &[String] {
         &self.overrides

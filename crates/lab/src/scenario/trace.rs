@@ -10,6 +10,32 @@ use super::error::{Fault, ScenarioError};
 use super::reader::Reader;
 use super::tree::{Node, Place, Value};
 
+/// Gives every trace file in the tree a name of its own, and notes which file that is.
+pub(crate) fn rename(node: &mut Node, base_dir: &Path, files: &mut Vec<(String, PathBuf)>) {
+    match &mut node.value {
+        Value::Array(nodes) => nodes.iter_mut().for_each(|node| rename(node, base_dir, files)),
+        Value::Table(entries) => {
+            for (key, node) in entries {
+                let file = match &node.value {
+                    Value::Text(text) if names_a_file(key, text) => path_of(base_dir, node, text),
+                    _ => {
+                        rename(node, base_dir, files);
+                        continue;
+                    }
+                };
+                let name = format!("trace-{}", files.len());
+                node.value = Value::Text(name.clone());
+                files.push((name, file));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn names_a_file(key: &str, text: &str) -> bool {
+    key == "delay_trace" || key == "trace" && !text.starts_with("synth:")
+}
+
 /// A trace as a scenario names it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TraceSource {
@@ -30,7 +56,7 @@ impl TraceSource {
         if let Some(generator) = text.strip_prefix("synth:") {
             return Self::synth(generator).map_err(|fault| reader.locus(name).blame(fault));
         }
-        let path = path_of(reader, node, text);
+        let path = path_of(&reader.source.base_dir, node, text);
         let trace = load(&path).map_err(|fault| reader.locus(name).blame(fault))?;
         Ok(Self::File(Arc::new(trace)))
     }
@@ -79,7 +105,7 @@ pub(crate) fn delay_trace(
     let Value::Text(text) = &node.value else {
         return Err(reader.error(name, format!("expected text, found {}", node.what()), hint));
     };
-    let path = path_of(reader, node, text);
+    let path = path_of(&reader.source.base_dir, node, text);
     let trace = readable(&path, hint).and_then(|()| {
         DelayTrace::load(&path).map_err(|error| Fault::new(error.to_string(), hint))
     });
@@ -87,9 +113,9 @@ pub(crate) fn delay_trace(
 }
 
 /// A path in the file goes with the file; one on the command line with the shell it was typed in.
-fn path_of(reader: &Reader<'_>, node: &Node, text: &str) -> PathBuf {
+fn path_of(base_dir: &Path, node: &Node, text: &str) -> PathBuf {
     match node.place {
-        Place::Line(_) => reader.source.base_dir.join(text),
+        Place::Line(_) => base_dir.join(text),
         Place::Set { .. } => text.into(),
     }
 }

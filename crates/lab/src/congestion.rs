@@ -1,0 +1,79 @@
+//! Which congestion control of a kernel carries a TCP flow outside the simulator: the kernel's own, or ours by BPF.
+//!
+//! The rule: what the kernel has itself and what is asked for without parameters (or as the profile `linux`) is the kernel's own; anything
+//! else of `bpf/algorithms` is loaded with its parameters for the time of the run. So `reno` is the kernel's and `mpc` ours.
+
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use paceline_cc::{Needs, Portable};
+use paceline_kernel::{Error, Request};
+use paceline_live::{Congestion, Loaded};
+use paceline_sim::Stack;
+
+use crate::scenario::{ControllerChoice, Flow, Scenario};
+
+/// The algorithm to load for `choice`; `None` where the kernel's own is meant, or nothing of ours can be.
+fn portable(choice: &ControllerChoice) -> Option<Portable> {
+    if paceline_live::kernel_name(&choice.label()).is_some() {
+        return None;
+    }
+    let loadable = paceline_kernel::algorithms().any(|name| name == choice.spec().name);
+    // A guest may have the name of one of ours.
+    let ours = Portable::find(choice.spec().name)
+        .filter(|portable| std::ptr::eq(portable.spec(), choice.spec()));
+    ours.filter(|_| loadable)
+}
+
+/// Whether `flow` is a TCP flow under a controller of ours that is loaded into the kernel.
+pub(crate) fn is_loaded(flow: &Flow) -> bool {
+    matches!(flow.stack, Stack::Tcp(_)) && portable(&flow.controller).is_some()
+}
+
+/// Controllers in the kernel that go when this is dropped.
+#[derive(Default)]
+struct Hold(Vec<String>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            // It can only be gone already.
+            let _ = paceline_kernel::unload(name);
+        }
+    }
+}
+
+/// Loads what the TCP flows of `scenario` need, each choice once.
+///
+/// # Errors
+/// A kernel, a user or a build that cannot.
+pub(crate) fn load(scenario: &Scenario) -> Result<Loaded, Error> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let mut hold = Hold::default();
+    let mut known: Vec<(String, Congestion)> = Vec::new();
+    let mut of_flows = Vec::new();
+    for flow in scenario.flows() {
+        let algorithm = portable(&flow.controller).filter(|_| is_loaded(flow));
+        let Some(algorithm) = algorithm else {
+            of_flows.push(None);
+            continue;
+        };
+        let label = flow.controller.label();
+        if let Some((_, congestion)) = known.iter().find(|(known, _)| *known == label) {
+            of_flows.push(Some(congestion.clone()));
+            continue;
+        }
+        // Runs beside each other, and what the user has loaded, have names of their own.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 10_000;
+        let name = format!("pl_{:x}_{number}", process::id());
+        let params = flow.controller.params().clone();
+        paceline_kernel::load(&Request { algorithm, params, name: Some(name.clone()) })?;
+        hold.0.push(name.clone());
+        let paces = Needs::PACING.missing_from(flow.controller.spec().needs).is_empty();
+        let congestion = Congestion { name, paces };
+        known.push((label, congestion.clone()));
+        of_flows.push(Some(congestion));
+    }
+    let hold: Option<Box<dyn Send>> = if hold.0.is_empty() { None } else { Some(Box::new(hold)) };
+    Ok(Loaded { of_flows, hold })
+}
