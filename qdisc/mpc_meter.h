@@ -77,7 +77,7 @@ struct meter {
 	cc_u32 una;
 	cc_u32 high;
 	cc_u32 high_sacked;
-	/* Without timestamps no sample before this is acknowledged (Karn). */
+	/* Without timestamps what was sent up to here tells nothing (Karn). */
 	cc_u32 karn;
 	/* Sent before the last timeout. */
 	cc_u32 timeout_high;
@@ -273,7 +273,7 @@ static inline void meter_depart(struct meter *m, cc_u64 now_ns, const struct met
 static inline int meter_answers(const struct meter *m, const struct meter_ack *ack, const struct meter_record *record)
 {
 	if (!(ack->flags & METER_HAS_TIMESTAMP) || !(record->flags & METER_HAS_TIMESTAMP))
-		return !(record->flags & METER_RETRANSMISSION) && !meter_before(ack->ack, m->karn);
+		return !(record->flags & METER_RETRANSMISSION) && meter_after(record->end, m->karn);
 	if (record->flags & METER_RETRANSMISSION)
 		return record->tsval == ack->tsecr;
 	/* One ACK for several packets echoes the first of them (RFC 7323, 4.3); the one that fills a gap echoes that one. */

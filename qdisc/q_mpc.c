@@ -55,13 +55,14 @@ static void explain(void)
 			"Marks given replace all there are; \"mark none\" takes them away.\n");
 }
 
-static int parse_count(const char *key, const char *text, unsigned long most, __u32 *value)
+/* Whether it is in range, the kernel says. */
+static int parse_count(const char *key, const char *text, __u32 *value)
 {
 	char *end;
 	unsigned long number = text ? strtoul(text, &end, 0) : 0;
 
-	if (!text || !*text || *text == '-' || *end || number < 1 || number > most) {
-		fprintf(stderr, "mpc: %s %s: must be a whole number, 1 to %lu\n", key, text ? text : "", most);
+	if (!text || !*text || *text == '-' || *end || number > 0xffffffffUL) {
+		fprintf(stderr, "mpc: %s %s: must be a whole number\n", key, text ? text : "");
 		return -1;
 	}
 	*value = (__u32)number;
@@ -70,13 +71,11 @@ static int parse_count(const char *key, const char *text, unsigned long most, __
 
 static int parse_cap(const char *key, const char *text, __u64 *cap)
 {
-	if (!text || *text == '-' || (strcmp(text, "0") && get_rate64(cap, text)) || (*cap && *cap < TC_MPC_MIN_CAP) ||
-	    *cap > TC_MPC_MAX_CAP) {
-		fprintf(stderr, "mpc: %s %s: must be 0 (none) or a rate, 8kbit to 8.7tbit\n", key, text ? text : "");
+	*cap = 0;
+	if (!text || *text == '-' || (strcmp(text, "0") && get_rate64(cap, text))) {
+		fprintf(stderr, "mpc: %s %s: must be 0 (none) or a rate as 300mbit\n", key, text ? text : "");
 		return -1;
 	}
-	if (!strcmp(text, "0"))
-		*cap = 0;
 	return 0;
 }
 
@@ -91,7 +90,7 @@ static int parse_mark(const char *mark, const char *rate, struct tc_mpc_mark *en
 	}
 	memset(entry, 0, sizeof(*entry));
 	entry->mark = (__u32)number;
-	return parse_cap("cap of a mark", rate, &entry->cap);
+	return parse_cap("mark: cap", rate, &entry->cap);
 }
 
 static int parse(struct qdisc_util *self, int argc, char **argv, struct nlmsghdr *message, const char *device)
@@ -105,12 +104,7 @@ static int parse(struct qdisc_util *self, int argc, char **argv, struct nlmsghdr
 		static const struct {
 			const char *key;
 			int type;
-			unsigned long most;
-		} counts[] = {
-			{ "limit", TCA_MPC_LIMIT, TC_MPC_MAX_LIMIT },
-			{ "flow_limit", TCA_MPC_FLOW_LIMIT, TC_MPC_MAX_LIMIT },
-			{ "flows", TCA_MPC_FLOWS, TC_MPC_MAX_FLOWS },
-		};
+		} counts[] = { { "limit", TCA_MPC_LIMIT }, { "flow_limit", TCA_MPC_FLOW_LIMIT }, { "flows", TCA_MPC_FLOWS } };
 		const char *value = argc > 1 ? argv[1] : NULL;
 		__u64 cap = 0;
 		__u32 number;
@@ -120,7 +114,7 @@ static int parse(struct qdisc_util *self, int argc, char **argv, struct nlmsghdr
 			if (!strcmp(*argv, counts[i].key))
 				break;
 		if (i < sizeof(counts) / sizeof(counts[0])) {
-			if (parse_count(*argv, value, counts[i].most, &number))
+			if (parse_count(*argv, value, &number))
 				return -1;
 			addattr_l(message, MOST_BYTES, counts[i].type, &number, sizeof(number));
 		} else if (!strcmp(*argv, "cap")) {
