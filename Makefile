@@ -17,7 +17,7 @@ export NS3 HTSIM
 SEEDS ?= $(if $(TRACE),1,3)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build wheel lint bench bench-peers reproduce docs clean
+.PHONY: help demo test build wheel qdisc lint bench bench-peers reproduce docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ build: ## Build the package, optimised, into .venv
 wheel: ## The release: a wheel in target/wheels, built for what it does most (profile-guided; needs rustup's llvm-tools)
 	@scripts/setup.sh run
 	@maturin build --release --locked --pgo
+
+qdisc: ## The queueing discipline for this kernel (KDIR=: another's headers) and tc's plugin, in target/qdisc
+	@$(MAKE) --no-print-directory -C qdisc OUT=$(CURDIR)/target/qdisc
 
 lint: ## Formatting, lints and types, Rust and Python
 	@scripts/setup.sh run

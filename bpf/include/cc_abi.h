@@ -35,7 +35,8 @@ typedef unsigned int cc_u32;
 #ifdef __bpf__
 #define CC_SELDOM static inline
 #else
-#define CC_SELDOM static __attribute__((noinline, unused))
+/* With underscores: the kernel has macros of the plain names. */
+#define CC_SELDOM static __attribute__((__noinline__, __unused__))
 #endif
 
 #define CC_NONE (~(cc_u64)0)

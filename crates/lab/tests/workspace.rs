@@ -126,7 +126,7 @@ fn no_source_file_is_a_monster() {
     for entry in fs::read_dir(root().join("crates")).expect("crates/ exists") {
         sources(&entry.expect("a readable folder").path().join("src"), &mut found);
     }
-    for folder in ["bpf", "python/paceline"] {
+    for folder in ["bpf", "qdisc", "python/paceline"] {
         sources(&root().join(folder), &mut found);
     }
     assert!(found.len() > 100, "only {} source files found", found.len());
