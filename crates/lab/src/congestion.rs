@@ -67,7 +67,8 @@ pub(crate) fn load(scenario: &Scenario) -> Result<Loaded, Error> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 10_000;
         let name = format!("pl_{:x}_{number}", process::id());
         let params = flow.controller.params().clone();
-        paceline_kernel::load(&Request { algorithm, params, name: Some(name.clone()) })?;
+        let name_of = Some(name.clone());
+        paceline_kernel::load(&Request { algorithm, params, name: name_of, record: false })?;
         hold.0.push(name.clone());
         let paces = Needs::PACING.missing_from(flow.controller.spec().needs).is_empty();
         let congestion = Congestion { name, paces };

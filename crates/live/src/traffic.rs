@@ -127,7 +127,8 @@ impl Traffic {
 
     /// Records what has left the link by `now`.
     fn depart_until(&mut self, now: Picos) {
-        while let Some(packet) = self.leaving.pop_front_if(|packet| packet.departs <= now) {
+        while self.leaving.front().is_some_and(|packet| packet.departs <= now) {
+            let Some(packet) = self.leaving.pop_front() else { return };
             self.link.on_departure(packet.entered, packet.departs, packet.bytes, packet.marked);
         }
     }
