@@ -478,3 +478,82 @@ impl Times {
         self.0.stats(1e-6)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use paceline_cc::registry;
+    use paceline_net::queue::Tag;
+    use paceline_net::{PS_PER_S, PS_PER_US};
+
+    use super::*;
+    use crate::plan::PacketSizes;
+
+    const END: Picos = 3 * PS_PER_S;
+    const RTT: Picos = 20 * PS_PER_MS;
+    /// What a packet takes at the bottleneck.
+    const SERVICE: Picos = 120 * PS_PER_US;
+    /// How long the queue may become.
+    const MOST_WAIT: Picos = 15 * PS_PER_MS;
+
+    /// When a flow of `controller` sends what, over a link of 100 Mbit/s, asked in time; `None` for one that needs more.
+    fn departures(spec: &'static registry::Spec, catches_up: bool) -> Option<Vec<(Picos, u64)>> {
+        let params = spec.params(None).ok()?;
+        let flow = FlowPlan {
+            name: "flow".into(),
+            controller_name: spec.name.into(),
+            needs: spec.needs,
+            fields: Vec::new(),
+            controller: Box::new(move |path: &PathInfo| (spec.build)(&params, path)),
+            stack: Stack::Datagram(DatagramOptions::default()),
+            forward: Vec::new(),
+            reverse: Vec::new(),
+            start_ps: 0,
+            stop_ps: None,
+            size_bytes: None,
+            cap_bytes_per_s: Some(50_000_000),
+            packets: PacketSizes { data_bytes: 1500, header_bytes: 76, ack_bytes: 76 },
+            tag: Tag::default(),
+        };
+        let window = Window { warmup: 0, end: END, sample: END };
+        let mut host = HostedDatagram::new(flow, 0, 1, 0, window);
+        assert!(host.catch_up.is_some());
+        host.catch_up = host.catch_up.filter(|_| catches_up);
+        let (mut sent, mut acks) = (Vec::new(), VecDeque::new());
+        let (mut now, mut free, mut missing) = (0, 0, 0);
+        while now < END {
+            while let Some(departure) = host.poll_send(now) {
+                sent.push((now, departure.seq));
+                if free > now + MOST_WAIT {
+                    missing += 1;
+                } else {
+                    free = now.max(free) + SERVICE;
+                    acks.push_back((free + RTT, DatagramAck { seq: departure.seq, missing }));
+                }
+            }
+            let ack = acks.front().map_or(Picos::MAX, |(arrives, _)| *arrives);
+            now = ack.min(host.deadline().unwrap_or(Picos::MAX));
+            while let Some((_, ack)) = acks.pop_front_if(|(arrives, _)| *arrives <= now) {
+                host.on_ack(now, ack);
+            }
+            host.wake(now);
+        }
+        Some(sent)
+    }
+
+    #[test]
+    fn a_host_that_is_asked_in_time_has_nothing_to_make_up_for() {
+        let mut paced = 0;
+        for spec in registry::all() {
+            if !spec.needs.missing_from(DATAGRAM_PROVIDES).is_empty() {
+                continue;
+            }
+            let Some(plain) = departures(spec, false) else { continue };
+            assert!(plain.len() > 10, "{}", spec.name);
+            assert_eq!(plain, departures(spec, true).unwrap_or_default(), "{}", spec.name);
+            paced += usize::from(spec.needs.contains(Needs::PACING));
+        }
+        assert!(paced > 3, "{paced} controllers that pace");
+    }
+}
