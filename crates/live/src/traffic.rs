@@ -127,8 +127,9 @@ impl Traffic {
 
     /// Records what has left the link by `now`.
     fn depart_until(&mut self, now: Picos) {
-        while let Some(packet) = self.leaving.pop_front_if(|packet| packet.departs <= now) {
+        while let Some(packet) = self.leaving.front().filter(|packet| packet.departs <= now) {
             self.link.on_departure(packet.entered, packet.departs, packet.bytes, packet.marked);
+            self.leaving.pop_front();
         }
     }
 

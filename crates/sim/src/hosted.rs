@@ -534,8 +534,9 @@ mod tests {
             }
             let ack = acks.front().map_or(Picos::MAX, |(arrives, _)| *arrives);
             now = ack.min(host.deadline().unwrap_or(Picos::MAX));
-            while let Some((_, ack)) = acks.pop_front_if(|(arrives, _)| *arrives <= now) {
-                host.on_ack(now, ack);
+            while let Some((_, ack)) = acks.front().filter(|(arrives, _)| *arrives <= now) {
+                host.on_ack(now, *ack);
+                acks.pop_front();
             }
             host.wake(now);
         }
