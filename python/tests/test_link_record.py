@@ -81,7 +81,8 @@ def test_a_record_says_what_the_logs_say(paceline: Command, tmp_path: Path, upli
         _agree(link, flows, log, result["duration_s"], "up.delay" not in more)
     assert result["links"][0]["drops"] > 100
     busiest = max(result["flows"], key=lambda flow: flow["sent_packets"])
-    assert busiest["name"].startswith("uplink udp 198.1") and busiest["stack"] == "udp"
+    assert busiest["name"].startswith("uplink udp 198.1")
+    assert busiest["stack"] == "udp"
     for command in (("compare", "record"), ("report", "record")):
         assert paceline(*command).returncode == 0
 

@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use paceline_net::queue::CodelSpec;
     use paceline_net::{
-        Buffer, Capacity, Jitter, LossModel, PS_PER_MS, PS_PER_S, PS_PER_US, Reorder,
+        Buffer, Capacity, DelayTrace, Jitter, LossModel, PS_PER_MS, PS_PER_S, PS_PER_US, Reorder,
     };
     use proptest::prelude::*;
 
@@ -421,10 +421,14 @@ mod tests {
             reorder,
         }));
         let reorder = prop::option::of(Just(Reorder { probability: 0.2, extra_ps: PS_PER_MS }));
-        (queue, jitter, reorder, any::<bool>(), 1u64..20).prop_map(
-            |(queue, jitter, reorder, loss, packets)| LinkSpec {
+        let changes = prop::option::of(Just("0 5\n20 30\n40.5 0\n"));
+        (queue, jitter, reorder, any::<bool>(), 1u64..20, changes).prop_map(
+            |(queue, jitter, reorder, loss, packets, changes)| LinkSpec {
                 capacity: Capacity::Constant(12e6),
                 delay_ps: 3 * PS_PER_MS,
+                delay_trace: changes.map(|text| {
+                    DelayTrace::parse(text.as_bytes(), "t").expect("times ascend").into()
+                }),
                 queue,
                 buffer: Buffer { packets: Some(packets), ..Buffer::default() },
                 loss: loss.then_some(LossModel::Bernoulli(0.1)),

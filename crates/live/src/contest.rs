@@ -52,7 +52,7 @@ pub fn send(
     let window = Window { warmup: 0, end: duration.max(1), sample: duration.max(1) };
     let name = flow.name.clone();
     let host = HostedDatagram::new(flow, 0, seed, 0, window);
-    let mut driver = Driver::new(host, 0, false, window);
+    let mut driver = Driver::new(host, 0, window);
     let ended = send::send(&mut driver, &socket, &clock, 0, stop);
     let now = clock.now().min(duration);
     if let Ended::Unbounded = ended {

@@ -315,16 +315,12 @@ impl Crew {
         sleep_until(start, clock, stop);
         let name = flow.name.clone();
         let mut flow = flow;
-        let blocking = match &mut flow.stack {
-            Stack::Datagram(options) => {
-                // This machine has its own.
-                options.overhead_ps = 0;
-                options.blocking
-            }
-            Stack::Tcp(_) => false,
-        };
+        if let Stack::Datagram(options) = &mut flow.stack {
+            // This machine has its own.
+            options.overhead_ps = 0;
+        }
         let host = HostedDatagram::new(flow, number, self.seed, start, window);
-        let mut driver = Driver::new(host, start, blocking, window);
+        let mut driver = Driver::new(host, start, window);
         let overhead = self.overhead.into();
         let ended = self.work(|| send::send(&mut driver, socket, clock, overhead, stop));
         match ended {

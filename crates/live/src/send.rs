@@ -16,9 +16,6 @@ use crate::clock::{Clock, ms};
 use crate::sys::{self, Batch};
 use crate::wire::{HEADER_BYTES, Header, IP_UDP_BYTES, Missing};
 
-/// How long after their time packets may leave without the pacer counting from then on: a thread that slept too long makes up
-/// for it.
-const CATCH_UP: Picos = PS_PER_MS;
 /// Datagrams in a system call: together they stay below the 64 KiB of an IP packet.
 const SEND_BATCH: usize = 43;
 /// Longest sleep: the wish to stop is looked for in between.
@@ -30,19 +27,17 @@ pub struct Driver {
     missing: Missing,
     /// Latest time at which the host was asked.
     asked: Picos,
-    catch_up: Picos,
     next_sample: Picos,
     window: Window,
 }
 
 impl Driver {
-    /// Drives `host`, which begins at `start`. A `blocking` host makes up for no sleep that was too long.
-    pub fn new(host: HostedDatagram, start: Picos, blocking: bool, window: Window) -> Self {
+    /// Drives `host`, which begins at `start`.
+    pub fn new(host: HostedDatagram, start: Picos, window: Window) -> Self {
         Self {
             host,
             missing: Missing::default(),
             asked: start,
-            catch_up: if blocking { 0 } else { CATCH_UP },
             next_sample: start.div_ceil(window.sample).max(1) * window.sample,
             window,
         }
@@ -57,24 +52,20 @@ impl Driver {
         self.host.on_ack(arrived, DatagramAck { seq: ack.sequence, missing });
     }
 
-    /// The next packet that is to have left by `now`, if any. What an earlier time let leave counts from that time on.
+    /// The next packet that is to leave at `now`, if any. The host makes up for what `now` is later than it asked for.
     pub fn next(&mut self, now: Picos) -> Option<Departure> {
         self.sample(now);
         if now >= self.window.end {
             return None;
         }
+        self.asked = self.asked.max(now);
         loop {
-            let deadline = self.host.deadline().filter(|deadline| *deadline <= now);
-            match deadline {
-                Some(deadline) => {
-                    let late = now.saturating_sub(self.catch_up);
-                    self.asked = self.asked.max(deadline).max(late);
-                    self.host.wake(self.asked);
-                }
-                None => self.asked = self.asked.max(now),
+            let is_due = self.host.deadline().is_some_and(|deadline| deadline <= now);
+            if is_due {
+                self.host.wake(self.asked);
             }
             let departure = self.host.poll_send(self.asked);
-            if departure.is_some() || deadline.is_none() {
+            if departure.is_some() || !is_due {
                 return departure;
             }
         }
@@ -259,7 +250,7 @@ mod tests {
             packets: PacketSizes { data_bytes: 1500, header_bytes: 76, ack_bytes: 76 },
             tag: Tag::default(),
         };
-        Driver::new(HostedDatagram::new(flow, 0, 1, 0, WINDOW), 0, false, WINDOW)
+        Driver::new(HostedDatagram::new(flow, 0, 1, 0, WINDOW), 0, WINDOW)
     }
 
     fn sent(driver: &mut Driver, now: Picos) -> Vec<u64> {
@@ -297,16 +288,41 @@ mod tests {
     }
 
     #[test]
-    fn a_late_thread_makes_up_for_a_millisecond_and_no_more() {
+    fn a_late_thread_makes_up_for_what_it_missed() {
         // 10,000 packets/s: one every 0.1 ms.
-        let mut driver = driver(1000, Some(10_000));
+        let mut driver = driver(10_000, Some(10_000));
         let at = |tenths: u64| tenths * PS_PER_MS / 10;
         assert_eq!(sent(&mut driver, 0).len(), 1);
         assert_eq!(sent(&mut driver, at(5)).len(), 5);
         assert_eq!(driver.due(), Some(at(6)));
-        // 5 ms late, of which 4 are lost.
-        assert_eq!(sent(&mut driver, at(56)).len(), 11);
-        assert_eq!(driver.due(), Some(at(57)));
+        // 50 packets are due, the first 5 ms late. A burst of 0.5 ms at twice the rate and the one that is due now: 11 packets at once, …
+        assert_eq!(sent(&mut driver, at(55)).len(), 11);
+        // … then two per 0.1 ms, until after 4 ms all is made up for: 50 + 40 are due by then.
+        assert_eq!(driver.due(), Some(at(55) + PS_PER_MS / 20));
+        let late = (1..=80).map(|k| sent(&mut driver, at(55) + k * PS_PER_MS / 20).len());
+        assert_eq!(late.sum::<usize>(), 79);
+        assert_eq!(driver.due(), Some(at(96)));
+        assert_eq!(sent(&mut driver, at(96)).len(), 1);
+    }
+
+    #[test]
+    fn what_is_later_than_a_tenth_of_a_second_is_lost() {
+        let mut driver = driver(10_000, Some(10_000));
+        assert_eq!(sent(&mut driver, 0).len(), 1);
+        // 300 ms late: of 3000 packets a third is still owed, and 1000 more become due while these leave.
+        let start = 300 * PS_PER_MS;
+        let sent = (0..=4000).map(|k| sent(&mut driver, start + k * PS_PER_MS / 20).len());
+        assert_eq!(sent.sum::<usize>(), 1000 + 2001);
+    }
+
+    #[test]
+    fn what_the_window_held_back_is_not_owed() {
+        let mut driver = driver(2, Some(10_000));
+        assert_eq!((sent(&mut driver, 0).len(), sent(&mut driver, PS_PER_MS / 10).len()), (1, 1));
+        assert_eq!(sent(&mut driver, PS_PER_MS / 5).len(), 0, "the window is full");
+        driver.on_datagram(40 * PS_PER_MS, &ack(0, 0));
+        driver.on_datagram(40 * PS_PER_MS, &ack(1, 1));
+        assert_eq!(sent(&mut driver, 40 * PS_PER_MS).len(), 1, "the second waits for the pacer");
     }
 
     #[test]

@@ -127,9 +127,9 @@ impl Traffic {
 
     /// Records what has left the link by `now`.
     fn depart_until(&mut self, now: Picos) {
-        while self.leaving.front().is_some_and(|packet| packet.departs <= now) {
-            let Some(packet) = self.leaving.pop_front() else { return };
+        while let Some(packet) = self.leaving.front().filter(|packet| packet.departs <= now) {
             self.link.on_departure(packet.entered, packet.departs, packet.bytes, packet.marked);
+            self.leaving.pop_front();
         }
     }
 

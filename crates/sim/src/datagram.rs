@@ -43,7 +43,7 @@ pub(crate) struct DatagramSender {
     expiries: u32,
     /// Send one packet whatever the window says.
     probe: bool,
-    waits_for_pacer: bool,
+    pub(crate) waits_for_pacer: bool,
     limited_until: u64,
     /// When there is something to do without a packet arriving, as of the last poll that found nothing to send.
     deadline: Picos,

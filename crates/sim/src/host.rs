@@ -189,6 +189,17 @@ impl Host {
         self.departure
     }
 
+    /// When the next burst, or the next packet of one, is due by the pacing rate; and whether there is one to go on with.
+    pub(crate) fn schedule(&self) -> (Picos, bool) {
+        (self.next_departure, self.burst_left_bytes >= self.bytes_of(1))
+    }
+
+    /// Lets the pacer release the next packet at `time` instead.
+    pub(crate) fn reschedule(&mut self, time: Picos) {
+        self.next_departure = time;
+        self.renew_departure();
+    }
+
     #[inline]
     fn renew_departure(&mut self) {
         let is_free =

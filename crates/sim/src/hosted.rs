@@ -6,7 +6,7 @@
 
 use paceline_cc::rtt::RttEstimator;
 use paceline_cc::{Field, Needs, PathInfo};
-use paceline_net::{PS_PER_NS, Picos};
+use paceline_net::{PS_PER_MS, PS_PER_NS, Picos};
 
 use crate::datagram::DatagramSender;
 use crate::flow::flow_seed;
@@ -61,7 +61,46 @@ pub struct HostedDatagram {
     packet_bytes: u16,
     completed: Option<Picos>,
     sent_bytes: u64,
+    catch_up: Option<CatchUp>,
     record: SenderRecord,
+}
+
+/// What a pacer owes that has let packets go too late, and how it makes up for that.
+///
+/// Packets that were held back by nothing but the pacer keep their places in its schedule, at most [`CatchUp::MOST`] behind it;
+/// what is older is lost. They leave at no more than twice the pacing rate, as `fq` and the TCP of Linux let packets that are late
+/// (half a packet's time is credited), and in bursts of no more than 1 ms of it, as much as that TCP sends at once
+/// (`tcp_tso_autosize`). So the path never sees more than the schedule has asked for, and no longer bursts than a paced TCP's.
+#[derive(Debug, Default)]
+struct CatchUp {
+    /// When the next packet is due by the pacing rate.
+    schedule: Picos,
+    /// When it may leave by twice that rate.
+    release: Picos,
+    /// Since the last packet nothing but the pacer has held one back.
+    is_owed: bool,
+}
+
+impl CatchUp {
+    /// The longest delay that is made up for.
+    const MOST: Picos = 100 * PS_PER_MS;
+    /// What may leave at once, by the time that it takes at twice the pacing rate.
+    const BURST: Picos = PS_PER_MS / 2;
+
+    /// A packet leaves at `now` that could at `before`, and that takes `gap` at the pacing rate. When the next may leave.
+    fn on_send(&mut self, before: Picos, now: Picos, gap: Picos) -> Picos {
+        let held = |time: Picos, most: Picos| match self.is_owed {
+            // A timeout lets the next one go earlier.
+            true => time.min(before).max(now.saturating_sub(most)),
+            false => before.max(now),
+        };
+        let (schedule, release) =
+            (held(self.schedule, Self::MOST), held(self.release, Self::BURST));
+        self.schedule = schedule.saturating_add(gap);
+        self.release = release.saturating_add(gap / 2);
+        self.is_owed = true;
+        self.schedule.max(self.release)
+    }
 }
 
 impl HostedDatagram {
@@ -92,6 +131,8 @@ impl HostedDatagram {
             packet_bytes: flow.packets.data_bytes,
             completed: None,
             sent_bytes: 0,
+            // A sender that sleeps after each packet makes up for no sleep that was too long: the contest's do not.
+            catch_up: (!options.blocking).then(CatchUp::default),
             record: SenderRecord::new(now, flow.stop_ps, flow.fields, window),
         }
     }
@@ -107,12 +148,26 @@ impl HostedDatagram {
         self.sender.on_ack(arrived, &packet, &mut self.meter);
     }
 
-    /// The next packet to send now, if any.
+    /// The next packet to send now, if any. `now` may be later than [`Self::deadline`]: then it makes up for that.
     pub fn poll_send(&mut self, now: Picos) -> Option<Departure> {
         let seq = self.sender.next_seq();
+        let (before, in_burst) = self.sender.host.schedule();
         let packet = self.sender.poll_send(now, &mut self.meter);
         if packet.is_none() && self.completed.is_none() && self.sender.is_complete() {
             self.completed = Some(now);
+        }
+        if let Some(catch_up) = &mut self.catch_up {
+            let host = &mut self.sender.host;
+            let (next, _) = host.schedule();
+            match packet {
+                None => catch_up.is_owed &= self.sender.waits_for_pacer,
+                Some(_) if host.pacing_bytes_per_s().is_none() => *catch_up = CatchUp::default(),
+                Some(_) if in_burst => catch_up.schedule = next,
+                Some(_) => {
+                    let gap = next - before.max(now).min(next);
+                    host.reschedule(catch_up.on_send(before, now, gap));
+                }
+            }
         }
         packet.map(|packet| Departure { seq, bytes: packet.bytes() })
     }
@@ -421,5 +476,85 @@ impl Times {
     /// In ms; `None` without samples.
     pub fn stats_ms(&self) -> Option<Stats> {
         self.0.stats(1e-6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use paceline_cc::registry;
+    use paceline_net::queue::Tag;
+    use paceline_net::{PS_PER_S, PS_PER_US};
+
+    use super::*;
+    use crate::plan::PacketSizes;
+
+    const END: Picos = 3 * PS_PER_S;
+    const RTT: Picos = 20 * PS_PER_MS;
+    /// What a packet takes at the bottleneck.
+    const SERVICE: Picos = 120 * PS_PER_US;
+    /// How long the queue may become.
+    const MOST_WAIT: Picos = 15 * PS_PER_MS;
+
+    /// When a flow of `controller` sends what, over a link of 100 Mbit/s, asked in time; `None` for one that needs more.
+    fn departures(spec: &'static registry::Spec, catches_up: bool) -> Option<Vec<(Picos, u64)>> {
+        let params = spec.params(None).ok()?;
+        let flow = FlowPlan {
+            name: "flow".into(),
+            controller_name: spec.name.into(),
+            needs: spec.needs,
+            fields: Vec::new(),
+            controller: Box::new(move |path: &PathInfo| (spec.build)(&params, path)),
+            stack: Stack::Datagram(DatagramOptions::default()),
+            forward: Vec::new(),
+            reverse: Vec::new(),
+            start_ps: 0,
+            stop_ps: None,
+            size_bytes: None,
+            cap_bytes_per_s: Some(50_000_000),
+            packets: PacketSizes { data_bytes: 1500, header_bytes: 76, ack_bytes: 76 },
+            tag: Tag::default(),
+        };
+        let window = Window { warmup: 0, end: END, sample: END };
+        let mut host = HostedDatagram::new(flow, 0, 1, 0, window);
+        assert!(host.catch_up.is_some());
+        host.catch_up = host.catch_up.filter(|_| catches_up);
+        let (mut sent, mut acks) = (Vec::new(), VecDeque::new());
+        let (mut now, mut free, mut missing) = (0, 0, 0);
+        while now < END {
+            while let Some(departure) = host.poll_send(now) {
+                sent.push((now, departure.seq));
+                if free > now + MOST_WAIT {
+                    missing += 1;
+                } else {
+                    free = now.max(free) + SERVICE;
+                    acks.push_back((free + RTT, DatagramAck { seq: departure.seq, missing }));
+                }
+            }
+            let ack = acks.front().map_or(Picos::MAX, |(arrives, _)| *arrives);
+            now = ack.min(host.deadline().unwrap_or(Picos::MAX));
+            while let Some((_, ack)) = acks.front().filter(|(arrives, _)| *arrives <= now) {
+                host.on_ack(now, *ack);
+                acks.pop_front();
+            }
+            host.wake(now);
+        }
+        Some(sent)
+    }
+
+    #[test]
+    fn a_host_that_is_asked_in_time_has_nothing_to_make_up_for() {
+        let mut paced = 0;
+        for spec in registry::all() {
+            if !spec.needs.missing_from(DATAGRAM_PROVIDES).is_empty() {
+                continue;
+            }
+            let Some(plain) = departures(spec, false) else { continue };
+            assert!(plain.len() > 10, "{}", spec.name);
+            assert_eq!(plain, departures(spec, true).unwrap_or_default(), "{}", spec.name);
+            paced += usize::from(spec.needs.contains(Needs::PACING));
+        }
+        assert!(paced > 3, "{paced} controllers that pace");
     }
 }
