@@ -24,6 +24,10 @@
 
 /* The operator's table is looked up this often. */
 #define HOST_TABLE_NS 10000000ull
+/*
+ * RTTs below this count as this: what a shorter one varies by is the scheduler's, on loopback some tens of us, and no queue of a path.
+ */
+#define HOST_LEAST_RTT_NS 100000ull
 /* Keeps products of rates with packet sizes within 64 bits. */
 #define HOST_MAX_RATE ((cc_u64)1 << 42)
 /* The kernel's largest segment, bytes of payload, but for devices that allow more. */
@@ -288,7 +292,7 @@ static inline void host_fill_sample(struct tcp_sock *tp, const struct cc_host *h
 	}
 	ack->sent_ns = ack->now_ns;
 	if (sample->rtt_us > 0 && !sample->is_retrans)
-		ack->rtt_ns = (cc_u64)sample->rtt_us * 1000;
+		ack->rtt_ns = cc_max((cc_u64)sample->rtt_us * 1000, HOST_LEAST_RTT_NS);
 	ack->sent_ns = ack->now_ns - cc_min(ack->rtt_ns ? ack->rtt_ns : host->srtt_ns, ack->now_ns);
 	if (sample->is_app_limited)
 		ack->flags |= CC_ACK_APP_LIMITED;
