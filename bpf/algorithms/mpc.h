@@ -497,6 +497,16 @@ static inline void mpc_average(struct mpc *mpc, cc_u64 elapsed_ns, cc_u64 memory
 	mpc->slow_queue = cc_max(mpc->slow_queue, 100 << MPC_SLOW_BITS);
 }
 
+/*
+ * What is sent in one piece, `bytes` of it ahead of the packet that told the RTT, is no queue of the path. At a bottleneck it took
+ * bytes / C. C is not known, but at least rho where there is no queue, and rho is it where one flow has one: bytes / rho is at most too
+ * much, by which flows that share a bottleneck keep a longer queue.
+ */
+static inline cc_u64 mpc_burst_ns(const struct mpc *mpc, cc_u64 bytes)
+{
+	return bytes ? cc_min(cc_time(bytes, mpc->rho), mpc->tau_ns / MPC_BURST_PART) : 0;
+}
+
 /* A block has ended. */
 CC_SELDOM void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 {
@@ -515,7 +525,7 @@ CC_SELDOM void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 		mpc->mean_queue_ns += shorter_ns;
 		mpc->slow_queue += shorter_ns << MPC_SLOW_BITS;
 	}
-	queue_ns = block.rtt_ns - mpc->base_ns;
+	queue_ns = mpc_less(block.rtt_ns, mpc->base_ns + block.burst_ns);
 	mpc_set_target(mpc);
 	if (mpc->block_is_drain && mpc->state != MPC_START)
 		return;
@@ -599,7 +609,7 @@ static inline void mpc_init(struct mpc *mpc, const struct cc_path *path, const s
 static inline void mpc_on_ack(struct mpc *mpc, const struct cc_ack *ack)
 {
 	cc_u64 now_ns = ack->now_ns, rtt_ns = cc_min(ack->rtt_ns, MPC_MAX_NS);
-	cc_u64 sent_ns = mpc_less(now_ns, rtt_ns);
+	cc_u64 sent_ns = mpc_less(now_ns, rtt_ns), burst_ns, head_rtt_ns;
 	cc_u64 position = mpc_less(ack->prior_delivered_total_bytes + ack->tx_in_flight_bytes,
 				   ack->lost_since_sent_bytes + mpc->lost_in_step);
 
@@ -613,20 +623,23 @@ static inline void mpc_on_ack(struct mpc *mpc, const struct cc_ack *ack)
 		mpc->tau_ns = rtt_ns;
 		mpc_begin_start(mpc, now_ns, cc_rate(mpc->initial_window_packets * mpc->packet_bytes, rtt_ns));
 	}
-	mpc->cycle_rtt_ns = cc_min(mpc->cycle_rtt_ns, rtt_ns);
+	burst_ns = mpc_burst_ns(mpc, ack->burst_bytes);
+	head_rtt_ns = mpc_less(rtt_ns, burst_ns);
+	mpc->cycle_rtt_ns = cc_min(mpc->cycle_rtt_ns, head_rtt_ns);
 	if (mpc_sent_in_drain(mpc, sent_ns)) {
-		mpc->drain_rtt_ns = cc_min(mpc->drain_rtt_ns, rtt_ns);
+		mpc->drain_rtt_ns = cc_min(mpc->drain_rtt_ns, head_rtt_ns);
 		mpc->block_is_drain = 1;
 	} else if (mpc->drain_ns && mpc->state != MPC_DRAIN &&
 		   now_ns > mpc->drain_end_ns + mpc->base_ns * 5 / 4 + mpc->queue_ns) {
 		mpc_judge_drain(mpc);
 	}
-	mpc->block_is_pulse |= mpc_see_pulse(mpc, now_ns, sent_ns, position, rtt_ns);
+	mpc->block_is_pulse |= mpc_see_pulse(mpc, now_ns, sent_ns, position, head_rtt_ns);
 	mpc->block_is_limited |= ack->flags & CC_ACK_APP_LIMITED;
 	if (!mpc->block_acks || rtt_ns < mpc->block.rtt_ns) {
 		mpc->block.sent_ns = sent_ns;
 		mpc->block.position = position;
 		mpc->block.rtt_ns = rtt_ns;
+		mpc->block.burst_ns = burst_ns;
 		mpc->block.lost = mpc->lost;
 	}
 	mpc->block_acks++;

@@ -76,7 +76,7 @@ struct cc_ack {
 	cc_u64 tx_in_flight_bytes;
 	cc_u64 lost_since_sent_bytes;
 	cc_u32 flags;
-	cc_u32 reserved;
+	cc_u32 burst_bytes;
 };
 
 #define CC_LOSS_EPISODE_START 1u
@@ -146,6 +146,7 @@ CC_OFFSET(cc_ack, prior_delivered_total_bytes, 112);
 CC_OFFSET(cc_ack, tx_in_flight_bytes, 120);
 CC_OFFSET(cc_ack, lost_since_sent_bytes, 128);
 CC_OFFSET(cc_ack, flags, 136);
+CC_OFFSET(cc_ack, burst_bytes, 140);
 CC_SIZE(cc_loss, 64);
 CC_OFFSET(cc_loss, lost_bytes, 8);
 CC_OFFSET(cc_loss, newest_lost_sent_ns, 16);

@@ -23,8 +23,14 @@
 
 /* The operator's table is looked up this often. */
 #define HOST_TABLE_NS 10000000ull
+/*
+ * RTTs below this count as this: what a shorter one varies by is the scheduler's, on loopback some tens of us, and no queue of a path.
+ */
+#define HOST_LEAST_RTT_NS 100000ull
 /* Keeps products of rates with packet sizes within 64 bits. */
 #define HOST_MAX_RATE ((cc_u64)1 << 42)
+/* The kernel's largest segment, bytes of payload, but for devices that allow more. */
+#define HOST_MAX_SEGMENT 65536u
 
 struct cc_flow {
 	struct cc_host host;
@@ -248,6 +254,28 @@ static inline cc_u32 host_tell_loss(struct tcp_sock *tp, struct cc_flow *flow, c
 	return lost;
 }
 
+/*
+ * What the newest packet acknowledged has ahead of it in its segment, bytes: of a segment that the network cuts, the kernel knows one
+ * time. Segments follow each other; where one that was acknowledged as a whole began, tells about its size: what the pacing rate makes
+ * in 2^-sk_pacing_shift s.
+ */
+static inline cc_u32 host_burst_bytes(struct tcp_sock *tp, struct cc_host *host, const struct rate_sample *sample)
+{
+	cc_u64 rate = cc_min(host_sock(tp)->sk_pacing_rate, HOST_MAX_RATE);
+	cc_u64 segment = cc_min(rate >> (host_sock(tp)->sk_pacing_shift & 63), HOST_MAX_SEGMENT);
+	cc_u64 ahead;
+
+	if (sample->last_end_seq != host->segment_end) {
+		host->segment_start = host->segment_end;
+		host->segment_end = sample->last_end_seq;
+	}
+	/* Out of order nobody knows. */
+	if (tp->sacked_out || (cc_s32)(tp->snd_una - host->segment_start) <= 0)
+		return 0;
+	ahead = cc_min(tp->snd_una - host->segment_start, segment) / cc_max(host->payload_bytes, 1);
+	return (cc_u32)host_bytes(host, (cc_u32)cc_max(ahead, 1) - 1);
+}
+
 /* The newest packet acknowledged: what was delivered, in flight and lost since it was sent. */
 static inline void host_fill_sample(struct tcp_sock *tp, const struct cc_host *host, const struct rate_sample *sample,
 				    cc_u32 newly_lost, struct cc_ack *ack)
@@ -273,7 +301,7 @@ static inline void host_fill_sample(struct tcp_sock *tp, const struct cc_host *h
 	}
 	ack->sent_ns = ack->now_ns;
 	if (sample->rtt_us > 0 && !sample->is_retrans)
-		ack->rtt_ns = (cc_u64)sample->rtt_us * 1000;
+		ack->rtt_ns = cc_max((cc_u64)sample->rtt_us * 1000, HOST_LEAST_RTT_NS);
 	ack->sent_ns = ack->now_ns - cc_min(ack->rtt_ns ? ack->rtt_ns : host->srtt_ns, ack->now_ns);
 	if (sample->is_app_limited)
 		ack->flags |= CC_ACK_APP_LIMITED;
@@ -302,6 +330,7 @@ static inline void host_tell_ack(struct tcp_sock *tp, struct cc_flow *flow, cons
 	ack.srtt_ns = host->srtt_ns;
 	ack.min_rtt_ns = host->min_rtt_ns;
 	ack.delivered_total_bytes = host->delivered_bytes;
+	ack.burst_bytes = host_burst_bytes(tp, host, sample);
 	host_fill_sample(tp, host, sample, newly_lost, &ack);
 	if (kernel_read_bits(tp, is_cwnd_limited))
 		ack.flags |= CC_ACK_CWND_LIMITED;
@@ -337,6 +366,7 @@ int cc_init(cc_u64 *arguments)
 	flow->host.delivered_ce = tp->delivered_ce;
 	flow->host.lost = tp->lost;
 	flow->host.snd_una = tp->snd_una;
+	flow->host.segment_end = tp->snd_una;
 	flow->host.cap_bytes_per_s = CC_UNPACED;
 	flow->host.gaps[CC_GAPS - 1].delivered = tp->delivered;
 	flow->host.gaps[CC_GAPS - 1].lost = tp->lost;

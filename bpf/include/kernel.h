@@ -58,6 +58,7 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	cc_u32 sk_pacing_status;
+	cc_u8 sk_pacing_shift;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 };

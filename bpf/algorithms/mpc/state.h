@@ -63,6 +63,8 @@
 #define MPC_LOSSY_PACKETS 4
 /* Beyond twice what rho fills: for bursts of the host. */
 #define MPC_SPARE_PACKETS 64
+/* What is sent in one piece counts as that for up to this part of tau. */
+#define MPC_BURST_PART 8
 /* Drains that do not reach an empty queue grow up to so many times. */
 #define MPC_MAX_DEPTH (12 * MPC_ONE)
 
@@ -93,6 +95,8 @@ struct mpc_block {
 	/* Sent before it, without what was found lost until its ACK, bytes. */
 	cc_u64 position;
 	cc_u64 rtt_ns;
+	/* Of that, what the rest of its burst may have taken. */
+	cc_u64 burst_ns;
 	/* Lost until its ACK, bytes. */
 	cc_u64 lost;
 	/* When the block ended, and rho from there on. */

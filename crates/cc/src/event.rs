@@ -65,8 +65,9 @@ pub struct AckSample {
     pub lost_since_sent_bytes: u64,
     /// [`AckSample::APP_LIMITED`] and its neighbours.
     pub flags: u32,
-    /// Keeps the layout free of padding.
-    pub reserved: u32,
+    /// Bytes that left the host in one piece with that packet, ahead of it, and are acknowledged with it: segmentation offload.
+    /// The packet's RTT has their transmission in it. 0 where every packet is sent by itself.
+    pub burst_bytes: u32,
 }
 
 impl AckSample {

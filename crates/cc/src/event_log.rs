@@ -445,7 +445,6 @@ fn record(cursor: &mut Cursor<'_>) -> Result<Record, LogError> {
         }
     };
     let reserved = match &entry {
-        Entry::Event(Event::Ack(ack)) => ack.reserved,
         Entry::Event(Event::Rto(timeout)) => timeout.reserved,
         _ => 0,
     };
@@ -547,7 +546,7 @@ wire_structs! {
     PathInfo: now_ns, packet_bytes, initial_window_packets, seed;
     AckSample: now_ns, acked_bytes, acked_packets, ce_packets, in_flight_bytes, prior_in_flight_bytes, rtt_ns, srtt_ns,
         min_rtt_ns, ack_delay_ns, one_way_delay_ns, sent_ns, delivered_bytes, interval_ns, delivered_total_bytes,
-        prior_delivered_total_bytes, tx_in_flight_bytes, lost_since_sent_bytes, flags, reserved;
+        prior_delivered_total_bytes, tx_in_flight_bytes, lost_since_sent_bytes, flags, burst_bytes;
     Loss: now_ns, lost_bytes, newest_lost_sent_ns, in_flight_bytes, prior_in_flight_bytes, lost_packets, flags,
         tx_in_flight_bytes, lost_since_sent_bytes;
     Timeout: now_ns, in_flight_bytes, consecutive, reserved;

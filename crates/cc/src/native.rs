@@ -311,7 +311,7 @@ layout!(PathInfo, 24, now_ns: 0, packet_bytes: 8, initial_window_packets: 12, se
 layout!(AckSample, 144, now_ns: 0, acked_bytes: 8, acked_packets: 16, ce_packets: 20, in_flight_bytes: 24,
     prior_in_flight_bytes: 32, rtt_ns: 40, srtt_ns: 48, min_rtt_ns: 56, ack_delay_ns: 64, one_way_delay_ns: 72,
     sent_ns: 80, delivered_bytes: 88, interval_ns: 96, delivered_total_bytes: 104, prior_delivered_total_bytes: 112,
-    tx_in_flight_bytes: 120, lost_since_sent_bytes: 128, flags: 136, reserved: 140);
+    tx_in_flight_bytes: 120, lost_since_sent_bytes: 128, flags: 136, burst_bytes: 140);
 layout!(Loss, 64, now_ns: 0, lost_bytes: 8, newest_lost_sent_ns: 16, in_flight_bytes: 24, prior_in_flight_bytes: 32,
     lost_packets: 40, flags: 44, tx_in_flight_bytes: 48, lost_since_sent_bytes: 56);
 layout!(Timeout, 24, now_ns: 0, in_flight_bytes: 8, consecutive: 16, reserved: 20);

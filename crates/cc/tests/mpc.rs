@@ -22,6 +22,7 @@ mod path;
 mod settings;
 
 use law::Law;
+use paceline_cc::AckSample;
 use path::{Event, FlowPlan, Log, Scenario, Shown};
 
 /// What must agree, relative.
@@ -184,6 +185,50 @@ fn one_flow_from_1_mbit_to_100_gbit() {
         let share = log.events.last().expect("events").1.fields[1] / scenario.capacity[0].1;
         assert!((0.8..1.2).contains(&share), "{}: rho is {share} of the capacity", log.name);
     }
+}
+
+/// As Linux sends: what the rate makes in a millisecond, up to 64 KiB, at once, and one ACK for it. Its transmission takes up to 0.5 ms
+/// here, which is no queue. With the burst untold, such a flow leaves start-up below half of the capacity, and the link has 11 % less.
+#[test]
+fn bursts_of_the_host() {
+    let plain = plain("bursts", 125e6, 0.025, 1500, 4.0);
+    let bursts = FlowPlan { burst: 44, ..at(0.0) };
+    let log = check(&Scenario { flows: vec![bursts], ..plain }).remove(0);
+    let mut delivered = [0; 5];
+    for (event, _) in &log.events {
+        let Event::Ack(ack) = event else { continue };
+        delivered[(ack.now_ns / 1_000_000_000) as usize + 1] = ack.delivered_total_bytes;
+    }
+    let shares = [0, 1, 2, 3].map(|s| (delivered[s + 1] - delivered[s]) as f64 / 125e6);
+    println!("shares of the capacity by seconds: {shares:.3?}");
+    assert!(shares[0] > 0.45 && shares[1..].iter().all(|share| *share > 0.98), "{shares:?}");
+}
+
+/// What flows overestimate of their own bursts makes the queue longer, by no more than a burst's millisecond or so, and moves no shares.
+#[test]
+fn bursts_of_several_hosts() {
+    let plain = plain("bursts of three", 125e6, 0.025, 1500, 6.0);
+    let flows = [0.0, 0.2, 0.4].map(|from| FlowPlan { burst: 44, ..at(from) });
+    let logs = path::record(&Scenario { flows: flows.into(), buffer_s: 0.025, ..plain });
+    let settled = |log: &Log| -> Vec<AckSample> {
+        let acks = log.events.iter().filter_map(|(event, _)| match event {
+            Event::Ack(ack) if ack.now_ns > 3_000_000_000 => Some(**ack),
+            _ => None,
+        });
+        acks.collect()
+    };
+    let acks: Vec<Vec<AckSample>> = logs.iter().map(settled).collect();
+    let shares: Vec<f64> = acks
+        .iter()
+        .map(|acks| acks.iter().map(|ack| ack.acked_bytes).sum::<u64>() as f64 / 3.0 / 125e6)
+        .collect();
+    let rtts_ms: Vec<f64> = acks.iter().flatten().map(|ack| ack.rtt_ns as f64 / 1e6).collect();
+    let queue_ms = rtts_ms.iter().sum::<f64>() / rtts_ms.len() as f64 - 25.012;
+    let lost = logs.iter().flat_map(|log| &log.events).any(|(e, _)| matches!(e, Event::Loss(_)));
+    println!("shares {shares:.3?}, mean queue {queue_ms:.2} ms (1.18 ms without bursts)");
+    assert!(shares.iter().sum::<f64>() > 0.98 && !lost, "{shares:?}");
+    assert!(shares.iter().all(|share| (0.28..0.40).contains(share)), "{shares:?}");
+    assert!((0.5..3.0).contains(&queue_ms), "{queue_ms}");
 }
 
 #[test]

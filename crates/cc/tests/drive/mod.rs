@@ -297,6 +297,6 @@ fn hostile_ack(now_ns: u64, bytes: &mut Bytes) -> AckSample {
         tx_in_flight_bytes: bytes.number(),
         lost_since_sent_bytes: bytes.number(),
         flags: bytes.number() as u32,
-        reserved: 0,
+        burst_bytes: bytes.number() as u32,
     }
 }

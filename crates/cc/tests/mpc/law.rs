@@ -42,6 +42,7 @@ struct Block {
     sent: f64,
     position: f64,
     rtt: f64,
+    burst: f64,
     lost: f64,
     ended: f64,
     rho: f64,
@@ -622,7 +623,7 @@ impl Law {
             self.mean_queue += shorter;
             self.slow_queue += shorter;
         }
-        let queue = block.rtt - self.base;
+        let queue = (block.rtt - self.base - block.burst).max(0.0);
         self.set_target();
         if self.block_is_drain && self.state != State::Start {
             return;
@@ -716,12 +717,14 @@ impl Law {
             (self.base, self.tau) = (rtt, rtt);
             self.begin_start(now, self.initial_window * self.packet / rtt);
         }
-        self.cycle_rtt = self.cycle_rtt.min(rtt);
-        self.see_drain(now, sent, rtt);
-        self.block_is_pulse |= self.see_pulse(now, sent, position, rtt);
+        let burst = (f64::from(ack.burst_bytes) / self.rho).min(self.tau / 8.0);
+        let head = (rtt - burst).max(0.0);
+        self.cycle_rtt = self.cycle_rtt.min(head);
+        self.see_drain(now, sent, head);
+        self.block_is_pulse |= self.see_pulse(now, sent, position, head);
         self.block_is_limited |= ack.has(AckSample::APP_LIMITED);
         if self.block_acks == 0 || rtt < self.block.rtt {
-            self.block = Block { sent, position, rtt, lost: self.lost, ..Block::default() };
+            self.block = Block { sent, position, rtt, burst, lost: self.lost, ..Block::default() };
         }
         self.block_acks += 1;
         if self.block_acks >= 8

@@ -59,6 +59,8 @@ pub struct FlowPlan {
     pub makes: f64,
     /// It has nothing to send in [from, to), s.
     pub pause: (f64, f64),
+    /// It sends so many packets as one, paced by what 1 ms makes if that is less, and one ACK comes for them; 0 = 1.
+    pub burst: u64,
     pub settings: Vec<(&'static str, f64)>,
 }
 
@@ -69,6 +71,9 @@ struct Packet {
     prior_delivered: u64,
     tx_in_flight: u64,
     lost_before: u64,
+    /// Bytes ahead of it in its burst; whether it is the last.
+    ahead: u64,
+    ends_burst: bool,
 }
 
 struct Flow {
@@ -85,6 +90,9 @@ struct Flow {
     limited_ns: u64,
     idle: bool,
     timeout_ns: u64,
+    /// Sent of the present burst, and delivered without an ACK, bytes.
+    burst: u64,
+    untold: u64,
 }
 
 fn ns(seconds: f64) -> u64 {
@@ -194,6 +202,8 @@ impl Flow {
             limited_ns: 0,
             idle: false,
             timeout_ns: u64::MAX,
+            burst: 0,
+            untold: 0,
         }
     }
 
@@ -232,16 +242,22 @@ impl Flow {
             self.show(Event::Resume(now_ns, idle_ns));
         }
         self.in_flight += bytes;
+        let ahead = self.burst;
+        self.burst += bytes;
+        let full = self.burst >= self.burst_bytes();
         self.packets.push_back(Packet {
             sent_ns: now_ns,
             ack_ns,
             prior_delivered: self.delivered,
             tx_in_flight: self.in_flight,
             lost_before: self.lost,
+            ahead,
+            ends_burst: full,
         });
         let mut gap_ns = 0;
         if self.control.pacing_bytes_per_s != Control::UNPACED {
-            gap_ns = bytes * 1_000_000_000 / self.control.pacing_bytes_per_s;
+            gap_ns =
+                if full { self.burst } else { 0 } * 1_000_000_000 / self.control.pacing_bytes_per_s;
         }
         if self.plan.makes > 0.0 {
             let made_ns = (bytes as f64 * 1e9 / self.plan.makes) as u64;
@@ -250,8 +266,17 @@ impl Flow {
                 gap_ns = made_ns;
             }
         }
+        if full {
+            self.burst = 0;
+        }
         self.next_send_ns = now_ns + gap_ns;
         self.timeout_ns = self.timeout_ns.min(now_ns + self.patience_ns());
+    }
+
+    /// As Linux does it: what the rate makes in a millisecond or so, at most what the plan says.
+    fn burst_bytes(&self) -> u64 {
+        let made = self.control.pacing_bytes_per_s >> 10;
+        made.min(self.plan.burst * self.packet_bytes())
     }
 
     fn patience_ns(&self) -> u64 {
@@ -285,11 +310,17 @@ impl Flow {
         let packet = self.packets.pop_front().expect("the one found");
         self.in_flight -= bytes;
         self.delivered += bytes;
+        self.untold += bytes;
+        self.last_ack_ns = now_ns;
+        if !packet.ends_burst && !self.packets.is_empty() {
+            return;
+        }
+        let acked_bytes = std::mem::take(&mut self.untold);
         let limited = self.limited_ns > 0 && packet.sent_ns <= self.limited_ns + bytes;
         let sample = AckSample {
             now_ns,
-            acked_bytes: bytes,
-            acked_packets: 1,
+            acked_bytes,
+            acked_packets: (acked_bytes / bytes) as u32,
             in_flight_bytes: self.in_flight,
             prior_in_flight_bytes,
             rtt_ns: now_ns - packet.sent_ns,
@@ -299,6 +330,7 @@ impl Flow {
             tx_in_flight_bytes: packet.tx_in_flight,
             lost_since_sent_bytes: lost_before_step - packet.lost_before,
             flags: if limited { AckSample::APP_LIMITED } else { 0 },
+            burst_bytes: packet.ahead.min(acked_bytes - bytes) as u32,
             ..AckSample::default()
         };
         self.controller.on_ack(&Ack { sample, hops: &[] });

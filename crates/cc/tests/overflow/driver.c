@@ -148,6 +148,7 @@ static struct cc_ack ack_of(struct host *host)
 		.prior_delivered_total_bytes = host->delivered - cc_min(host->flight, host->delivered),
 		.tx_in_flight_bytes = one_in(50) ? between(0, (cc_u64)1 << 45) : host->flight,
 		.lost_since_sent_bytes = one_in(20) ? between(0, host->flight) : 0,
+		.burst_bytes = one_in(4) ? (cc_u32)between(0, 1 << 17) : 0,
 		.flags = (cc_u32)(one_in(8) ? below(32) : CC_ACK_CWND_LIMITED | CC_ACK_CUMULATIVE),
 	};
 	cc_u64 word;
