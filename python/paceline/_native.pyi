@@ -200,8 +200,8 @@ def kernel_record(name: str | None, out: str | PathLike[str], duration_s: float 
 def kernel_replay(log: str | PathLike[str], bpf: bool) -> str:
     """Replays a recording, with ``bpf`` through the BPF build too, where there can be one; JSON.
 
-    `equal`, `bpf_skipped`, `lost_records`, `flows`: `flow`, `algorithm`, `local`, `remote`, `events`, `answers`,
-    `missing_records`, `records_after_gap`, `difference`: `event`, `index`, `time_s`, `byte`, `what`, `values`.
+    `equal`, `bpf_skipped`, `lost_records`, `flows`: `flow`, `algorithm`, `local`, `remote`, `events`, `heard`, `ce_packets`,
+    `answers`, `missing_records`, `records_after_gap`, `difference`: `event`, `index`, `time_s`, `byte`, `what`, `values`.
 
     Raises:
         InputError: the file cannot be read, or is no recording.

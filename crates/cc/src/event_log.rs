@@ -280,11 +280,12 @@ pub fn parse(bytes: &[u8]) -> Result<Log<'_>, LogError> {
             return Err(wrong("a record after the one that ends the file".into()));
         }
         if kind_at(bytes, position) == Some(CLOSED) {
-            cursor.take::<RECORD_BYTES>("the last record")?;
-            log.lost = Some(u64::take(&mut cursor, "the last record")?);
+            cursor.at += RECORD_BYTES;
+            let lost = u64::take(&mut cursor, "the last record");
+            log.lost = Some(lost.map_err(|error| wrong(error.reason))?);
             continue;
         }
-        let record = record(&mut cursor)?;
+        let record = record(&mut cursor).map_err(|error| wrong(error.reason))?;
         let place = match known.binary_search_by_key(&record.flow, |(flow, _)| *flow) {
             Ok(found) => known[found].1,
             Err(free) => {

@@ -1,6 +1,8 @@
 //! Replay: the events of a recording once more, through the native build of the algorithm and through its BPF build, which the kernel
 //! runs outside of TCP (BPF_PROG_TEST_RUN). What was recorded, what the one and what the other answer must be equal.
 
+use std::collections::BTreeMap;
+
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use paceline_cc::event_log::{self, Entry, Event, FlowLog, Log as EventLog, Start};
 use paceline_cc::{Control, Instance, Portable};
@@ -130,6 +132,10 @@ pub struct FlowReplay {
     pub start: Option<Start>,
     /// Events told, the start included.
     pub events: u64,
+    /// How many of each kind, by name, the start left out; and how many packets arrived marked.
+    pub heard: BTreeMap<&'static str, u64>,
+    /// See there.
+    pub ce_packets: u64,
     /// How often recorded answers were compared.
     pub answers: u64,
     /// Records missing at the first gap, and records after it, which were not replayed.
@@ -209,6 +215,8 @@ fn replay_flow(flow: &FlowLog<'_>, mut bpf: Option<&mut BpfReplica>) -> Result<F
         flow: flow.flow,
         start: flow.start.clone(),
         events: 0,
+        heard: BTreeMap::new(),
+        ce_packets: 0,
         answers: 0,
         missing: flow.missing,
         after_gap: flow.after_gap,
@@ -237,6 +245,10 @@ fn replay_flow(flow: &FlowLog<'_>, mut bpf: Option<&mut BpfReplica>) -> Result<F
                 now_ns = event.now_ns().unwrap_or(now_ns);
                 (event_name, event_at) = (event.name(), position);
                 replay.events += 1;
+                *replay.heard.entry(event.name()).or_default() += 1;
+                if let Event::Ack(ack) = event {
+                    replay.ce_packets += u64::from(ack.ce_packets);
+                }
             }
             Entry::Control(control) => {
                 recorded = Some(*control);

@@ -108,11 +108,17 @@ fn a_recorded_flow_gives_the_same_answers_again() {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.events"));
         let cap = Cap { destination: [127, 0, 0, 1].into(), port: None, bytes_per_s: 20_000_000 };
         paceline_kernel::set_cap(Some(&name), &cap).unwrap();
-        let stop = AtomicBool::new(false);
-        let stopped = || stop.load(Ordering::Relaxed);
+        let (began, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+        let stopped = || {
+            began.store(true, Ordering::Relaxed);
+            stop.load(Ordering::Relaxed)
+        };
         let recorded = std::thread::scope(|scope| {
             let recorder =
                 scope.spawn(|| paceline_kernel::record(Some(&name), &path, None, &stopped));
+            while !began.load(Ordering::Relaxed) && !recorder.is_finished() {
+                std::thread::yield_now();
+            }
             send(&guard.0, Duration::from_millis(600));
             let again = paceline_kernel::record(Some(&name), &path, None, &|| true);
             stop.store(true, Ordering::Relaxed);

@@ -162,6 +162,8 @@ fn describe_replay(replay: &FlowReplay) -> Value {
         "local": start.map(|start| start.local.to_string()),
         "remote": start.map(|start| start.remote.to_string()),
         "events": replay.events,
+        "heard": replay.heard,
+        "ce_packets": replay.ce_packets,
         "answers": replay.answers,
         "missing_records": replay.missing,
         "records_after_gap": replay.after_gap,

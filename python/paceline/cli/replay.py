@@ -71,7 +71,8 @@ def _verdict(flow: Mapping[str, Any]) -> str:
 
 
 def _print_difference(flow: Mapping[str, Any], difference: Mapping[str, Any]) -> None:
-    values = ", ".join(f"{who} {'none' if value == NONE else value}" for who, value in difference["values"].items())
+    answers = [(who, difference["values"][who]) for who in ("recorded", "native", "bpf") if who in difference["values"]]
+    values = ", ".join(f"{who} {'none' if value == NONE else value}" for who, value in answers)
     where = f"event {difference['index']} ({difference['event']}, {difference['time_s']:.6f} s, byte {difference['byte']})"
     whose = f"{flow['algorithm']} {flow['local']} -> {flow['remote']}"
     console().print(f"{whose}: {difference['what']} differs after {where}: {values}", soft_wrap=True)
