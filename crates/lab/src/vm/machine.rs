@@ -132,10 +132,13 @@ impl Machine<'_> {
         let mut command = Command::new(QEMU);
         let mebibytes = BYTES >> 20;
         // One processor, whose every instruction takes the same time and which skips what it would sleep: guest time depends on the
-        // guest alone. Nothing random comes from the host.
+        // guest alone. Nothing random comes from the host. The recording (to nowhere) is for its lock: without it QEMU's two threads
+        // may both advance the clock when the processor goes to sleep, now and then, on a busy host.
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         command.args(["-accel", "tcg,thread=single", "-smp", "1", "-cpu", PROCESSOR]);
-        command.arg("-icount").arg(format!("shift={SHIFT},align=off,sleep=off"));
+        command
+            .arg("-icount")
+            .arg(format!("shift={SHIFT},align=off,sleep=off,rr=record,rrfile=/dev/null"));
         command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
         command.arg("-seed").arg(self.seed.to_string());
         command.arg("-m").arg(MEMORY_MIB.to_string());
