@@ -74,4 +74,4 @@ docs: ## API documentation of the crates, warnings denied, in target/doc; the co
 clean: ## Remove everything that was built; records in runs/ stay
 	@rm -rf target .venv build
 	@find python benches -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
-	@rm -rf python/paceline/_native*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf python/paceline/_native*.so python/paceline/_guest .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,7 +3,7 @@
 # Does only what is missing, so a second call takes well under a second.
 #
 #   scripts/setup.sh run     what `paceline` needs
-#   scripts/setup.sh test    that, and what some tests need (chromium, valgrind)
+#   scripts/setup.sh test    that, and what some tests need (chromium, valgrind, QEMU)
 #   scripts/setup.sh rust    what the crates alone need: no virtual environment
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -57,6 +57,7 @@ missing_optional_packages() {
     command -v valgrind >/dev/null || echo valgrind
     # For the checks of every operation of the algorithms in C.
     compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/*/libclang_rt.ubsan_standalone*" >/dev/null || echo libclang-rt-dev
+    [ "$(uname -m)" != x86_64 ] || command -v qemu-system-x86_64 >/dev/null || echo qemu-system-x86
 }
 
 install_packages() {
@@ -96,7 +97,7 @@ rust_toolchain() {
 
 # Whether the package is installed, and nothing it is built from is newer than that.
 package_is_current() {
-    [ "$(cat .venv/.built 2>/dev/null)" = "$PWD" ] && [ -n "$(compgen -G 'python/paceline/_native*.so')" ] &&
+    [ "$(cat .venv/.built 2>/dev/null)" = "$PWD" ] && [ -n "$(compgen -G 'python/paceline/_native*.so')" ] && [ -x python/paceline/_guest ] &&
         [ -z "$(find Cargo.toml Cargo.lock pyproject.toml crates bpf -newer .venv/.built -print -quit 2>/dev/null)" ]
 }
 
@@ -119,6 +120,10 @@ python_package() {
         cat .venv/build.log >&2
         fail "the package did not build"
     fi
+    # What runs in the guest of world vm: a program of its own, which the package brings along.
+    cargo build --release --locked -p paceline-lab --bin paceline-guest >>.venv/build.log 2>&1 &&
+        install -s -m 755 target/release/paceline-guest python/paceline/_guest ||
+        { cat .venv/build.log >&2; fail "the guest of world vm did not build"; }
     mv .venv/.building .venv/.built
 }
 

@@ -84,6 +84,7 @@ def run(
     progress: Callable[[float], object] | None = None,
     world: str = "sim",
     realtime: bool = False,
+    guest: str | None = None,
 ) -> str:
     """Runs a scenario and writes its record.
 
@@ -99,8 +100,9 @@ def run(
         command: the command line, for the manifest.
         python_controllers: subclasses of ``paceline.Controller`` by the name that flows (or ``controller``) use.
         progress: called about ten times a second with the time of the run reached, s.
-        world: ``sim`` or ``live``.
+        world: ``sim``, ``live`` or ``vm``.
         realtime: in world ``live``, emulator and endpoints run before all programs without real-time priority.
+        guest: for world ``vm``, the program that runs in the guest.
 
     Returns:
         JSON ``{"record": str | null, "result": {…}}``, the result as ``paceline run --json`` prints it.
@@ -109,6 +111,16 @@ def run(
         InputError: the scenario, an override, a name or ``out`` cannot be used.
         RunError: the run failed, or a Python controller raised (the original is the cause).
         KeyboardInterrupt: Ctrl-C, in the main thread.
+    """
+
+def vm_missing() -> str | None:
+    """What world ``vm`` lacks here, or None. The guest's kernel may be fetched for the answer."""
+
+def vm_kernel() -> str | None:
+    """The release of the kernel that guests boot here; None: it would be fetched first.
+
+    Raises:
+        RunError: the folder that ``PACELINE_VM_KERNEL`` names has none.
     """
 
 def check_scenario(text: str, path: str | None, overrides: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import platform
 import shutil
 import stat
 import sys
@@ -10,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline._native import build_info, kernel_missing
+from paceline._native import RunError, build_info, kernel_missing, vm_kernel
 
 #: What needs devices and namespaces.
 LINKS = "emulated links (paceline link, world `live`)"
+#: What needs QEMU.
+GUESTS = "runs in world `vm`"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ def examine() -> list[Finding]:
         _kernel_tcp(),
         _btf(),
         _program("clang", ("clang",), "building controllers for the kernel", "clang"),
-        _program("qemu", (f"qemu-system-{platform.machine()}",), "runs in world `vm` (not in this version)", "qemu-system"),
+        _program("qemu", ("qemu-system-x86_64",), GUESTS, "qemu-system-x86"),
+        _guest_kernel(),
     ]
 
 
@@ -140,3 +142,16 @@ def _btf() -> Finding:
         return Finding("kernel BTF", False, used_for, f"{path}, but loading needs root", "sudo paceline kernel …")
     missing = kernel_missing()
     return Finding("kernel BTF", missing is None, used_for, missing or str(path), None)
+
+
+def _guest_kernel() -> Finding:
+    try:
+        release = vm_kernel()
+    except RunError as error:
+        return Finding("guest kernel", False, GUESTS, str(error), "unset PACELINE_VM_KERNEL")
+    if release is not None:
+        return Finding("guest kernel", True, GUESTS, release, None)
+    if all(map(shutil.which, ("apt-get", "dpkg", "xz"))):
+        return Finding("guest kernel", True, GUESTS, "Debian's, fetched by the first run", None)
+    fix = "unpack Debian's linux-image package into a folder and set PACELINE_VM_KERNEL=FOLDER"
+    return Finding("guest kernel", False, GUESTS, "no apt-get, dpkg and xz to fetch one", fix)

@@ -26,6 +26,9 @@ ScenarioLike = str | PathLike[str] | Mapping[str, Any] | Scenario
 #: Changes on top of a scenario: ``{"link.rate": "10 Mbit/s"}``, or ``["link.rate=10 Mbit/s"]`` as on the command line.
 Overrides = Mapping[str, Any] | Sequence[str]
 
+#: What runs in the guest of world ``vm``; built beside the extension.
+GUEST = Path(__file__).parent / "_guest"
+
 
 def run(
     scenario: ScenarioLike,
@@ -47,7 +50,8 @@ def run(
         seed: replaces the scenario's.
         out: directory of the record; ``None``: a temporary one that goes with the returned object.
         overrides: changes on top, with dotted keys: ``{"link.rate": "10 Mbit/s"}``.
-        on: the world that carries the packets: ``sim``, or ``live``, real sockets and the link emulator in real time.
+        on: the world that carries the packets: ``sim``; ``live``, real sockets and the link emulator in real time; or ``vm``,
+            the same in a virtual machine whose time is counted in instructions.
         realtime: in world ``live``, emulator and endpoints run before all programs without real-time priority.
 
     Raises:
@@ -159,6 +163,7 @@ def execute(
             progress=progress,
             world=on,
             realtime=realtime,
+            guest=str(GUEST) if GUEST.is_file() else None,
         )
     )
     return answer

@@ -27,7 +27,7 @@ stack = "{stack}"
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (("flows.0.stack=tcp", "flows.0.controller=latte"), "controller = latte: stack `tcp` is the kernel's in a live run"),
+        (("flows.0.stack=tcp", "flows.0.controller=copa"), "controller = copa: stack `tcp` is the kernel's here"),
         (("flows.0.ecn=ect0",), "ecn: the datagram endpoint's ACKs have no room for marks; allowed: off"),
         (("flows.0.controller=hpcc",), "which the live datagram endpoint does not provide"),
         (("topology={kind='dumbbell'}",), "links `access-sender-1` and `bottleneck` both have a rate"),

@@ -21,14 +21,20 @@ RENEW = "write them anew: paceline reproduce ID --pages docs/reproduction (texts
 MOST_BYTES = 80_000
 SVG = "{http://www.w3.org/2000/svg}"
 
-PAGES = [(paper, load(paper, FOLDER)) for paper in PAPERS]
-ENTRIES = [(paper, entry) for paper in PAPERS for entry in paper.entries]
-by_paper = pytest.mark.parametrize(("paper", "stored"), PAGES, ids=[paper.key for paper in PAPERS])
+#: The runs behind `linux` need a guest and ten minutes of two cores; until somebody has published them there is no page.
+PUBLISHED = [paper for paper in PAPERS if paper.key != "linux" or (FOLDER / "linux.json").is_file()]
+PAGES = [(paper, load(paper, FOLDER)) for paper in PUBLISHED]
+ENTRIES = [(paper, entry) for paper in PUBLISHED for entry in paper.entries]
+by_paper = pytest.mark.parametrize(("paper", "stored"), PAGES, ids=[paper.key for paper in PUBLISHED])
 by_entry = pytest.mark.parametrize(("paper", "entry"), ENTRIES, ids=[entry.id for _, entry in ENTRIES])
 
 
 def done(entry: Entry, records: Path, scale: Scale) -> Done:
-    runs = run_jobs(entry.jobs(scale), records, lambda _simulated_s, _done: None)
+    jobs = entry.jobs(scale)
+    # What is looked at here does not depend on the world, and a guest takes seconds to start.
+    simulated = {job: dataclasses.replace(job, on="sim") for job in jobs}
+    runs = run_jobs(simulated.values(), records, lambda _simulated_s, _done: None)
+    runs = {job: runs[simulated[job]] for job in jobs}
     return Done(entry, scale, runs, entry.rows(scale, runs))
 
 

@@ -46,7 +46,7 @@ mod _native {
     #[pymodule_export]
     use crate::recorder::{trace_record, trace_serve};
     #[pymodule_export]
-    use crate::run::{check_scenario, export_qlog, run, scenario_schema};
+    use crate::run::{check_scenario, export_qlog, run, scenario_schema, vm_kernel, vm_missing};
     #[pymodule_export]
     use crate::trace::{trace_convert, trace_info, trace_synth};
 }

@@ -11,9 +11,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use paceline_cc::Spec;
+use paceline_kernel::Error as KernelError;
 use paceline_lab::record::qlog::{self, Draft, Options};
 use paceline_lab::record::{self, RecordError, Summary};
 use paceline_lab::scenario::{self, Scenario};
+use paceline_lab::vm::{self, VmError};
 use paceline_lab::world::{self, Run, WorldError};
 use paceline_live::LiveError;
 use paceline_net::{PS_PER_MS, PS_PER_S, Picos};
@@ -30,7 +32,7 @@ use crate::py_controller::{Fault, PyControllerClass};
 /// Returns JSON: `{"record": directory or null, "result": {…}}`, the result as `paceline run --json` prints it. See
 /// `_native.pyi` for the arguments.
 #[pyfunction]
-#[pyo3(signature = (scenario_text, scenario_path, overrides, controller, seed, out, command, python_controllers, progress=None, world="sim", realtime=false))]
+#[pyo3(signature = (scenario_text, scenario_path, overrides, controller, seed, out, command, python_controllers, progress=None, world="sim", realtime=false, guest=None))]
 #[expect(clippy::too_many_arguments, reason = "flat on purpose: Python passes them by keyword")]
 pub fn run(
     py: Python<'_>,
@@ -45,8 +47,9 @@ pub fn run(
     progress: Option<Bound<'_, PyAny>>,
     world: &str,
     realtime: bool,
+    guest: Option<String>,
 ) -> PyResult<String> {
-    let world = World::named(world, realtime)?;
+    let world = World::named(world, realtime, guest)?;
     let fault = Fault::default();
     let mut classes = Vec::new();
     for (name, class) in python_controllers.iter().flatten() {
@@ -83,6 +86,18 @@ pub fn run(
         Some(error) => Err(error),
         None => answer,
     }
+}
+
+/// What world `vm` lacks here, or None. The kernel may be fetched for the answer.
+#[pyfunction]
+pub fn vm_missing(py: Python<'_>) -> Option<String> {
+    py.detach(vm::missing)
+}
+
+/// The release of the kernel that guests boot here, or None if it would be fetched first.
+#[pyfunction]
+pub fn vm_kernel() -> PyResult<Option<String>> {
+    vm::kernel_release().map_err(run_error)
 }
 
 /// The resolved scenario as JSON, without running it: links, flows, durations, defaults filled in.
@@ -184,17 +199,24 @@ struct Request {
 enum World {
     Sim,
     Live(paceline_live::Options),
+    Vm(vm::Options),
 }
 
 impl World {
-    fn named(name: &str, realtime: bool) -> PyResult<Self> {
+    fn named(name: &str, realtime: bool, guest: Option<String>) -> PyResult<Self> {
         match name {
-            "sim" if realtime => {
+            "sim" | "vm" if realtime => {
                 Err(input_error("realtime: is for runs in real time; allowed with world live"))
             }
             "sim" => Ok(Self::Sim),
             "live" => Ok(Self::Live(paceline_live::Options { realtime })),
-            other => Err(input_error(format!("world {other}: allowed: sim, live"))),
+            "vm" => {
+                let guest = guest.ok_or_else(|| {
+                    run_error("world vm needs the program paceline-guest, which is not part of this build (make build)")
+                })?;
+                Ok(Self::Vm(vm::Options { guest: guest.into() }))
+            }
+            other => Err(input_error(format!("world {other}: allowed: sim, live, vm"))),
         }
     }
 }
@@ -203,6 +225,8 @@ impl World {
 fn world_error(error: WorldError) -> PyErr {
     match error {
         WorldError::Live(error) => live_error(error),
+        WorldError::Kernel(KernelError::Unavailable(_) | KernelError::Kernel { .. })
+        | WorldError::Vm(VmError::Unavailable(_) | VmError::Failed(_)) => run_error(error),
         _ => input_error(error),
     }
 }
@@ -240,6 +264,7 @@ impl Request {
             World::Live(options) => {
                 world::carry_out(&scenario, seed, command, options, &mut adapt, &mut watch)
             }
+            World::Vm(options) => world::virtualise(&scenario, seed, command, &options, &mut watch),
         };
         let Run { info, outcome, provenance } = match run {
             // What was raised is told by the caller.

@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from paceline import __version__
 from paceline._native import InputError
 from paceline.arena.result import Arena, headings, links_text, notes, row
 from paceline.arena.running import Contestant, Job, Outcome, check_contestants, run_cells
@@ -93,7 +92,7 @@ def arena(
     from paceline.report import markup
 
     if on is World.VM:
-        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim, live")
+        raise InputError(f"world `{on}` is not available for the arena; available: sim, live")
     if realtime and on is not World.LIVE:
         raise InputError("--realtime: is for runs in real time; allowed with --on live")
     length_ms = None if duration is None else max(1, round(duration_s("--duration", duration) * 1e3))

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from paceline import __version__
 from paceline._native import InputError
 from paceline.cli.output import console, print_json, print_table
 from paceline.cli.run import PATIENCE_S, World
@@ -82,7 +81,7 @@ def reproduce(
         _list(chosen, as_json=as_json)
         return
     if on is World.VM:
-        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim, live")
+        raise InputError("--on vm: entries say themselves what runs in world `vm` (paceline reproduce linux); allowed: sim, live")
     if realtime and on is not World.LIVE:
         raise InputError("--realtime: is for runs in real time; allowed with --on live")
     if pages is not None:

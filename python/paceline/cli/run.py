@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from paceline import __version__, _native
+from paceline import _native
 from paceline._native import InputError
 from paceline.cli.output import console, print_json, print_rows, print_runs
 from paceline.controller import Controller
@@ -86,8 +86,6 @@ def run(
     without, one record, which is the output directory itself (default: runs/SCENARIO/as-written). With --seeds each of these
     holds one record per seed.
     """
-    if on is World.VM:
-        raise InputError(f"world `{on}` is not available in version {__version__}; available: sim, live")
     if realtime and on is not World.LIVE:
         raise InputError("--realtime: is for runs in real time; allowed with --on live")
     overrides = override or []
@@ -214,7 +212,8 @@ def _wait(futures: Sequence[Future[dict[str, Any]]], reached: Sequence[float], o
                     f"{passed:.1f} s simulated in {elapsed:.0f} s ({passed / elapsed:.3g} times real time)"
                 )
             else:
-                status.update(f"running in real time: {done_of_all}, {passed:.0f} s carried out in {elapsed:.0f} s")
+                how = "in real time" if on is World.LIVE else "under virtual time"
+                status.update(f"running {how}: {done_of_all}, {passed:.0f} s carried out in {elapsed:.0f} s")
             if not shown:
                 status.start()
                 shown = True

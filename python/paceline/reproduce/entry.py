@@ -259,6 +259,8 @@ class Entry:
     verdict: str = ""
     #: Recorded traces that it cannot do without, by the names of their files.
     traces: tuple[str, ...] = ()
+    #: Says what the machine lacks for its runs; ``None``: nothing. Asked before they are planned.
+    needs: Callable[[], str | None] | None = None
     #: Its runs in world `live`, in real time; ``None``: it has none.
     live: Scale | None = None
     #: Whether they are so many that they have to be asked for.

@@ -51,7 +51,7 @@ def plan(chosen: Iterable[Entry], request: Request) -> Plan:
     left_out: dict[str, tuple[str, ...]] = {}
     for entry in chosen:
         scale = _scale(entry, request)
-        reason = _live_reason(entry, scale, request) or _traces_reason(entry, scale)
+        reason = _live_reason(entry, scale, request) or _traces_reason(entry, scale) or (entry.needs and entry.needs())
         if scale is not None and reason is None:
             entries.append((entry, scale))
         elif reason is not None:

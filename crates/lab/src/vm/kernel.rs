@@ -30,6 +30,8 @@ pub struct Kernel {
     modules: PathBuf,
 }
 
+/// In the cache.
+const KERNEL: &str = "kernel";
 const ELF: &[u8] = b"\x7fELF";
 const PACKED: &str = "vmlinuz-";
 const UNPACKED: &str = "vmlinux-";
@@ -61,16 +63,19 @@ impl Kernel {
     /// # Errors
     /// There is none, and it cannot be fetched.
     pub fn find() -> Result<Self, VmError> {
+        match Self::there()? {
+            Some(kernel) => Ok(kernel),
+            None => fetch(&cache()?),
+        }
+    }
+
+    /// The same, where nothing is fetched.
+    pub fn there() -> Result<Option<Self>, VmError> {
         if let Some(folder) = env::var_os(FOLDER).filter(|folder| !folder.is_empty()) {
-            return Self::within(Path::new(&folder)).map_err(|why| {
-                VmError::Unavailable(format!("{FOLDER}={}: {why}", folder.display()))
-            });
+            let named = |why| VmError::Unavailable(format!("{FOLDER}={}: {why}", folder.display()));
+            return Self::within(Path::new(&folder)).map(Some).map_err(named);
         }
-        let cache = cache()?;
-        match Self::within(&cache.join("kernel")) {
-            Ok(kernel) => Ok(kernel),
-            Err(_) => fetch(&cache),
-        }
+        Ok(Self::within(&cache()?.join(KERNEL)).ok())
     }
 
     /// The kernel in `folder`, to which its package was unpacked.
@@ -213,7 +218,7 @@ fn fetch(cache: &Path) -> Result<Kernel, VmError> {
             }
         }
         Kernel::within(&kept)?;
-        let place = cache.join("kernel");
+        let place = cache.join(KERNEL);
         // Another run may have been faster.
         match fs::rename(&kept, &place) {
             Err(_) if Kernel::within(&place).is_ok() => Ok(()),
@@ -223,7 +228,7 @@ fn fetch(cache: &Path) -> Result<Kernel, VmError> {
     let fetched = attempt();
     let _ = fs::remove_dir_all(&work);
     fetched.map_err(fail)?;
-    Kernel::within(&cache.join("kernel")).map_err(fail)
+    Kernel::within(&cache.join(KERNEL)).map_err(fail)
 }
 
 /// What `command` prints.

@@ -61,6 +61,14 @@ pub fn missing() -> Option<String> {
     kernel().err().map(|error| error.to_string())
 }
 
+/// The release of the kernel that guests boot; `None` if none is there yet.
+///
+/// # Errors
+/// The folder that was named has none.
+pub fn kernel_release() -> Result<Option<String>, VmError> {
+    Ok(Kernel::there()?.map(|kernel| kernel.release))
+}
+
 /// Carries `scenario` out in a guest; `None` when `watch` broke it off.
 pub(crate) fn run(
     scenario: &Scenario,
