@@ -38,6 +38,7 @@ def examine() -> list[Finding]:
         _raw_sockets(),
         _kernel_tcp(),
         _btf(),
+        _kernel_headers(),
         _program("clang", ("clang",), "building controllers for the kernel", "clang"),
         _program("qemu", (f"qemu-system-{platform.machine()}",), "runs in world `vm` (not in this version)", "qemu-system"),
     ]
@@ -129,6 +130,13 @@ def _kernel_tcp() -> Finding:
     missing = [name for name in ("reno", "cubic", "bbr") if name not in names]
     fix = f"modprobe {' '.join(f'tcp_{name}' for name in missing)}" if missing else None
     return Finding("kernel TCP", not missing, used_for, f"has {', '.join(names)}", fix)
+
+
+def _kernel_headers() -> Finding:
+    used_for = "the queueing discipline (make qdisc)"
+    found = sorted(path.parent.name for path in Path("/lib/modules").glob("*/build"))
+    fix = _install(f"linux-headers-{platform.release()}") if sys.platform == "linux" else None
+    return Finding("kernel headers", bool(found), used_for, ", ".join(found) or "no /lib/modules/*/build", None if found else fix)
 
 
 def _btf() -> Finding:
