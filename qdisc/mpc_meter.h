@@ -67,13 +67,13 @@ struct meter {
 	cc_u64 acked_ns;
 	cc_u64 recorded_ns;
 	cc_u64 spacing_ns;
-	/* The last RTT, the least, and the sums for mean and deviation: of microseconds, which a 64-bit square can hold. */
+	/* The last RTT and the least. */
 	cc_u64 rtt_ns;
 	cc_u64 min_rtt_ns;
+	/* How many: RTTs, packets sent again, timeouts. */
 	cc_u64 samples;
 	cc_u64 retransmissions;
 	cc_u64 timeouts;
-	cc_u64 unmatched;
 	cc_u32 una;
 	cc_u32 high;
 	cc_u32 high_sacked;
@@ -356,8 +356,6 @@ static inline cc_u64 meter_hear(struct meter *m, cc_u64 now_ns, const struct met
 	if (ack->ack != m->una) {
 		found = meter_take(m, ack, &record);
 		m->una = ack->ack;
-		if (!found)
-			m->unmatched++;
 	} else if (ack->sack_begin != ack->sack_end && meter_after(ack->sack_end, m->una) &&
 		   !meter_after(ack->sack_end, m->high)) {
 		found = meter_find_sacked(m, ack, &record);

@@ -3,7 +3,7 @@
 # Does only what is missing, so a second call takes well under a second.
 #
 #   scripts/setup.sh run     what `paceline` needs
-#   scripts/setup.sh test    that, and what some tests need (chromium, valgrind, QEMU)
+#   scripts/setup.sh test    that, and what some tests need (chromium, valgrind, kernel headers, QEMU and what guests run)
 #   scripts/setup.sh rust    what the crates alone need: no virtual environment
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -48,16 +48,28 @@ missing_packages() {
     fi
 }
 
+# World `vm` boots a guest. The queueing discipline is built against the headers of a distribution's kernel and tried in one, too.
+missing_for_guests() {
+    [ "$(uname -m)" = x86_64 ] || return 0
+    command -v busybox >/dev/null || echo busybox-static
+    command -v cpio >/dev/null || echo cpio
+    command -v iperf3 >/dev/null || echo iperf3
+    command -v tc >/dev/null || echo iproute2
+    command -v qemu-system-x86_64 >/dev/null || echo qemu-system-x86
+    # Debian's name. Where there is none, `make qdisc` says what to install.
+    compgen -G '/lib/modules/*/build' >/dev/null || ! apt-cache show linux-headers-amd64 >/dev/null 2>&1 || echo linux-headers-amd64
+}
+
 # Wanted by `paceline kernel` (clang, at build) and by some tests: without them those are refused or skipped, and say so.
 missing_optional_packages() {
     command -v clang >/dev/null || echo clang
     [ "$purpose" = test ] || return 0
+    missing_for_guests
     command -v chromium >/dev/null || command -v chromium-browser >/dev/null ||
         command -v google-chrome >/dev/null || echo chromium
     command -v valgrind >/dev/null || echo valgrind
     # For the checks of every operation of the algorithms in C.
     compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/*/libclang_rt.ubsan_standalone*" >/dev/null || echo libclang-rt-dev
-    [ "$(uname -m)" != x86_64 ] || command -v qemu-system-x86_64 >/dev/null || echo qemu-system-x86
 }
 
 install_packages() {

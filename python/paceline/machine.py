@@ -39,6 +39,7 @@ def examine() -> list[Finding]:
         _raw_sockets(),
         _kernel_tcp(),
         _btf(),
+        _kernel_headers(),
         _program("clang", ("clang",), "building controllers for the kernel", "clang"),
         _program("qemu", ("qemu-system-x86_64",), GUESTS, "qemu-system-x86"),
         _guest_kernel(),
@@ -131,6 +132,13 @@ def _kernel_tcp() -> Finding:
     missing = [name for name in ("reno", "cubic", "bbr") if name not in names]
     fix = f"modprobe {' '.join(f'tcp_{name}' for name in missing)}" if missing else None
     return Finding("kernel TCP", not missing, used_for, f"has {', '.join(names)}", fix)
+
+
+def _kernel_headers() -> Finding:
+    used_for = "the queueing discipline (make qdisc)"
+    found = sorted(path.parent.name for path in Path("/lib/modules").glob("*/build"))
+    fix = _install(f"linux-headers-{platform.release()}") if sys.platform == "linux" else None
+    return Finding("kernel headers", bool(found), used_for, ", ".join(found) or "no /lib/modules/*/build", None if found else fix)
 
 
 def _btf() -> Finding:

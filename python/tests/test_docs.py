@@ -165,7 +165,7 @@ def test_links_lead_somewhere() -> None:
 def test_files_named_exist() -> None:
     """Paths in backquotes, from the root of the repository; those of the walk-through do not exist yet."""
     for document in DOCUMENTS:
-        for path in re.findall(r"`((?:crates|bpf|python|scenarios|docs|benches|scripts)/[\w./-]*)`", document.read_text()):
+        for path in re.findall(r"`((?:crates|bpf|qdisc|python|scenarios|docs|benches|scripts)/[\w./-]*)`", document.read_text()):
             assert EXAMPLE in path or (ROOT / path).exists(), f"{document.name} names {path}"
 
 
@@ -186,7 +186,7 @@ def walk_through(*, kernel: bool) -> list[Block]:
 
 
 def copy_of_cc(steps: list[Block]) -> tuple[Path, dict[str, str]]:
-    """A workspace with `crates/cc` alone and ``steps`` applied; the environment to build it in.
+    """A workspace with `crates/cc`, the C beside it and ``steps`` applied; the environment to build it in.
 
     It lies in the target folder, so that crates it depends on are built once.
     """
@@ -194,7 +194,7 @@ def copy_of_cc(steps: list[Block]) -> tuple[Path, dict[str, str]]:
     workspace = base / "workspace"
     shutil.rmtree(workspace, ignore_errors=True)
     (workspace / "crates").mkdir(parents=True)
-    for folder in ("crates/cc", "bpf"):
+    for folder in ("crates/cc", "bpf", "qdisc"):
         # New modification times: Cargo then builds what this copy holds.
         shutil.copytree(ROOT / folder, workspace / folder, copy_function=shutil.copyfile)
     for name in ("Cargo.toml", "Cargo.lock"):
