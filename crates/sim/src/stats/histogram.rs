@@ -345,10 +345,12 @@ mod tests {
             add(&mut histogram, value, times);
         }
         assert!(histogram.wraps.as_ref().is_some_and(|wraps| !wraps.often.is_empty()));
-        [(570, 1), (590, 1000), (633, 257)].map(|(value, times)| add(&mut histogram, value, times));
+        for (value, times) in [(590, 1), (595, 1000), (633, 257)] {
+            add(&mut histogram, value, times);
+        }
         assert_eq!(histogram.level, 0);
-        histogram.add(640);
-        expected.insert(640, 1);
+        histogram.add(660);
+        expected.insert(660, 1);
         let mut coarse = std::collections::BTreeMap::new();
         expected.iter().for_each(|(step, count)| *coarse.entry(step >> 1).or_insert(0) += count);
         assert_eq!((histogram.level, histogram.steps().collect()), (1, Vec::from_iter(coarse)));
