@@ -136,12 +136,26 @@ impl<T: Copy + Default> SeqRing<T> {
     /// Moves to `size` slots, a power of two that is not less than what is held.
     #[cold]
     fn resize(&mut self, size: usize) {
-        let mask = size as u64 - 1;
-        let record = |slot: u64| {
-            let seq = self.first + (slot.wrapping_sub(self.first) & mask);
-            self.get(seq).copied().unwrap_or_default()
-        };
-        self.slots = (0..size as u64).map(record).collect();
+        // The records that wrap around come to lie before that of `first`.
+        let (held, from) = (self.len(), self.first as usize & (size - 1));
+        let straight = held.min(size - from);
+        let mut slots = Vec::with_capacity(size);
+        self.copy(straight, held, &mut slots);
+        slots.resize(from, T::default());
+        self.copy(0, straight, &mut slots);
+        slots.resize(size, T::default());
+        self.slots = slots.into();
+    }
+
+    /// Appends the records from place `from` up to place `to` behind the oldest.
+    fn copy(&self, from: usize, to: usize, out: &mut Vec<T>) {
+        let mut at = from;
+        while at < to {
+            let slot = self.slot(self.first + at as u64);
+            let length = (to - at).min(self.slots.len() - slot);
+            out.extend_from_slice(&self.slots[slot..slot + length]);
+            at += length;
+        }
     }
 }
 

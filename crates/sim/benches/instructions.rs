@@ -18,7 +18,12 @@ use paceline_sim::{DatagramOptions, FlowPlan, Outcome, Plan, Stack, run};
 /// A name and its run.
 type Case = (&'static str, fn() -> Plan);
 
-const CASES: [Case; 3] = [("dumbbell-n100", dumbbell), ("fat-loss", fat_loss), ("mpc", mpc)];
+const CASES: [Case; 4] = [
+    ("dumbbell-n100", dumbbell),
+    ("fat-loss", fat_loss),
+    ("mpc", || eight_paced("mpc", None)),
+    ("mpc-2020", || eight_paced("mpc-2020", Some("stable"))),
+];
 
 fn main() -> ExitCode {
     // Cargo adds `--bench`.
@@ -70,15 +75,17 @@ fn fat_loss() -> Plan {
     plan(vec![link, delay(50.0)], vec![flow], 0.5, 0.0)
 }
 
-/// 8 paced MPC flows on 40 Gbit/s, 25 ms, as in benches/scenarios/mpc.toml.
-fn mpc() -> Plan {
+/// 8 paced flows on 40 Gbit/s, 25 ms, as in benches/scenarios/mpc.toml and mpc-2020.toml.
+fn eight_paced(name: &str, profile: Option<&str>) -> Plan {
     let flow = |number: u64| FlowPlan {
         stack: Stack::Datagram(DatagramOptions::default()),
         start_ps: number * MS,
-        ..controlled("mpc-2020", Some("stable"), &[])
+        ..controlled(name, profile, &[])
     };
     let links = vec![bottleneck(40e9, 12.5, 83_333), delay(12.5)];
-    plan(links, (0..8).map(flow).collect(), 0.5, 0.0)
+    let mut plan = plan(links, (0..8).map(flow).collect(), 0.5, 0.0);
+    plan.links[1].recorded = false;
+    plan
 }
 
 /// A flow under a registered controller, observed as scenarios observe it.

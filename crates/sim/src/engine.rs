@@ -29,7 +29,7 @@ use crate::telemetry::{MAX_HOPS, Stamping, has_rate};
 /// The state of fewer flows stays in the cache anyway.
 const FLOWS_IN_CACHE: usize = 256;
 /// How many packets ahead to ask for a flow's state: more than it takes to arrive, less than would push out what is needed first.
-const AHEAD: u64 = 6;
+const AHEAD: usize = 6;
 
 pub(crate) struct Engine {
     end: Picos,
@@ -136,9 +136,9 @@ impl Engine {
                     self.handled += 1;
                 }
             }
-            Arrivals::Ordered => {
+            Arrivals::Ordered { first_lane } => {
                 for &entry in &order {
-                    let (time, packet) = self.network.take(junction, entry);
+                    let (time, packet) = self.network.take(first_lane, entry);
                     self.run_timers(junction, time);
                     self.on_arrival(junction, time, packet);
                 }

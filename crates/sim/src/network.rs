@@ -78,8 +78,8 @@ pub(crate) const NOWHERE: u32 = u32::MAX;
 pub(crate) enum Arrivals {
     /// All over this lane.
     OneLane(usize),
-    /// Over several, in an order that was worked out; or there are none.
-    Ordered,
+    /// Over several from this one on, in an order that was worked out; or there are none.
+    Ordered { first_lane: usize },
 }
 
 /// A junction of more lanes than this does not look at each of them to see how far it may go.
@@ -189,7 +189,8 @@ impl Network {
         let lanes = self.junctions[junction as usize].lanes();
         let heads = &self.heads[lanes.clone()];
         let mut waiting = (0..).zip(heads).filter(|(_, head)| **head < limit).map(|(rank, _)| rank);
-        let Some(first) = waiting.next() else { return Arrivals::Ordered };
+        let ordered = Arrivals::Ordered { first_lane: lanes.start };
+        let Some(first) = waiting.next() else { return ordered };
         let next = waiting.next();
         if next.is_none() {
             return Arrivals::OneLane(lanes.start + first);
@@ -200,15 +201,14 @@ impl Network {
         }
         // The stable sort, because it finds the runs that the lanes are.
         order.sort();
-        Arrivals::Ordered
+        ordered
     }
 
-    /// Takes the first packet of the lane that an entry of [`Self::arrivals`] names. What `heads` says of the lane is out of
-    /// date until [`Self::settle`].
+    /// Takes the first packet of the lane that an entry of [`Self::arrivals`] names, counted from `first_lane`. What `heads` says
+    /// of the lane is out of date until [`Self::settle`].
     #[inline]
-    pub(crate) fn take(&mut self, junction: u32, entry: u64) -> (Picos, Packet) {
-        let lane = self.junctions[junction as usize].first_lane as usize
-            + (entry & ((1 << LANE_BITS) - 1)) as usize;
+    pub(crate) fn take(&mut self, first_lane: usize, entry: u64) -> (Picos, Packet) {
+        let lane = first_lane + (entry & ((1 << LANE_BITS) - 1)) as usize;
         let Arrival { time, packet } =
             self.lanes[lane].packets.pop().expect("an entry stands for a packet on its lane");
         (time, packet)
@@ -223,7 +223,7 @@ impl Network {
 
     /// The packet `places` behind the first on `lane`.
     #[inline]
-    pub(crate) fn ahead(&self, lane: usize, places: u64) -> Option<&Packet> {
+    pub(crate) fn ahead(&self, lane: usize, places: usize) -> Option<&Packet> {
         self.lanes[lane].packets.ahead(places)
     }
 

@@ -39,7 +39,7 @@ pub(super) struct Histogram {
     span: u64,
     /// Samples per step, modulo 2^8: few flows of many count more than that in one step, and all pay for wider counters.
     counts: Box<[u8]>,
-    /// How often which counter started again at 0.
+    /// Which counters started again at 0, if any did.
     wraps: Option<Box<Wraps>>,
     /// The step of the first counter.
     first: u16,
@@ -50,26 +50,35 @@ pub(super) struct Histogram {
     level: u8,
 }
 
-#[derive(Clone, Debug)]
+/// How often counters started again at 0: the sum of both, by place. As a rule few of a flow's counters do among many flows, and
+/// nearly all where flows are few.
+#[derive(Clone, Debug, Default)]
 struct Wraps {
-    /// By place, modulo 2^8.
+    /// Of each counter, modulo 2^8; empty until many counters have started again.
     often: Box<[u8]>,
-    /// How often which of these started again at 0, by its place.
+    /// The rest, of those that have one.
     more: Vec<(u16, u32)>,
 }
 
-impl Wraps {
-    fn new(counters: usize) -> Self {
-        Self { often: vec![0; counters].into(), more: Vec::new() }
-    }
+/// From so many counters on that have started again, a table of all is smaller.
+const MANY_WRAPS: usize = 8;
 
-    /// The counter at `place` has started again at 0 `times` times more.
-    fn add(&mut self, place: u16, times: u32) {
-        let often = &mut self.often[usize::from(place)];
-        let times = u32::from(*often) + times;
+impl Wraps {
+    /// One of `counters`, that at `place`, has started again at 0 `times` times more.
+    fn add(&mut self, place: u16, times: u32, counters: usize) {
+        let Some(often) = self.often.get_mut(usize::from(place)) else {
+            self.add_more(place, times);
+            if self.more.len() >= MANY_WRAPS {
+                self.often = vec![0; counters].into();
+                let few = std::mem::take(&mut self.more);
+                few.iter().for_each(|(place, times)| self.add(*place, *times, counters));
+            }
+            return;
+        };
+        let times = u32::from(*often).saturating_add(times);
         *often = times as u8;
         if times > u32::from(u8::MAX) {
-            self.add_more(place, times >> 8);
+            self.add_more(place, times & !u32::from(u8::MAX));
         }
     }
 
@@ -148,8 +157,7 @@ impl Histogram {
     #[cold]
     #[inline(never)]
     fn carry(&mut self, place: u16) {
-        let counters = self.counts.len();
-        self.wraps.get_or_insert_with(|| Box::new(Wraps::new(counters))).add(place, 1);
+        self.wraps.get_or_insert_default().add(place, 1, self.counts.len());
     }
 
     /// Makes `value` one of the extremes, and room for it.
@@ -188,15 +196,13 @@ impl Histogram {
         let was = u32::from(self.first);
         let first = was >> coarser;
         let now_at = |place: usize| (((was + place as u32) >> coarser) - first) as u16;
-        if let Some(wraps) = self.wraps.take() {
-            let mut coarse = Wraps::new(self.counts.len());
-            for (place, often) in wraps.often.iter().enumerate() {
-                coarse.add(now_at(place), u32::from(*often));
+        if let Some(wraps) = &mut self.wraps {
+            let (finer, counters) = (std::mem::take(&mut **wraps), self.counts.len());
+            let often = finer.often.iter().map(|often| u32::from(*often)).enumerate();
+            let more = finer.more.iter().map(|(place, times)| (usize::from(*place), *times));
+            for (place, times) in often.chain(more).filter(|(_, times)| *times > 0) {
+                wraps.add(now_at(place), times, counters);
             }
-            for (place, times) in wraps.more {
-                coarse.add_more(now_at(usize::from(place)), times);
-            }
-            self.wraps = Some(Box::new(coarse));
         }
         // No counter moves up, so each is taken before another comes to its place.
         for place in 1..self.counts.len() {
@@ -216,7 +222,9 @@ impl Histogram {
         let up = u32::from(self.first) as i32 - first as i32;
         move_counts(&mut self.counts, up, counters as usize);
         if let Some(wraps) = &mut self.wraps {
-            move_counts(&mut wraps.often, up, counters as usize);
+            if !wraps.often.is_empty() {
+                move_counts(&mut wraps.often, up, counters as usize);
+            }
             wraps.more.iter_mut().for_each(|(place, _)| *place = (i32::from(*place) + up) as u16);
         }
         self.first = first as u16;
@@ -227,10 +235,10 @@ impl Histogram {
         let wraps = self.wraps.as_deref();
         let mut more = wraps.into_iter().flat_map(|wraps| &wraps.more).peekable();
         self.counts.iter().enumerate().filter_map(move |(place, count)| {
-            let often = wraps.map_or(0, |wraps| u64::from(wraps.often[place]));
+            let often = wraps.and_then(|wraps| wraps.often.get(place)).copied().unwrap_or(0);
             let more = more.next_if(|(at, _)| usize::from(*at) == place);
             let more = more.map_or(0, |(_, times)| u64::from(*times));
-            let count = u64::from(*count) + (often << 8) + (more << 16);
+            let count = u64::from(*count) + ((u64::from(often) + more) << 8);
             (count > 0).then(|| (u32::from(self.first) + place as u32, count))
         })
     }
@@ -320,6 +328,32 @@ mod tests {
         // Both fall into one step when the range grows 64-fold.
         (0..3).for_each(|_| histogram.add(64_000));
         assert_eq!(histogram.steps().map(|(_, count)| count).collect::<Vec<_>>(), [300_000, 3]);
+    }
+
+    /// First a list of those that did, then a table: wherever the window moves and however coarse the steps become.
+    #[test]
+    fn many_counters_may_start_again_at_zero() {
+        let mut histogram = Histogram::new(600, 64);
+        let mut expected = std::collections::BTreeMap::from([(600, 1)]);
+        let mut add = |histogram: &mut Histogram, value: u64, times: u64| {
+            (0..times).for_each(|_| histogram.add(value));
+            *expected.entry(value as u32).or_insert(0) += times;
+            let known: Vec<_> = expected.iter().map(|(step, count)| (*step, *count)).collect();
+            assert_eq!(histogram.steps().collect::<Vec<_>>(), known);
+        };
+        for (value, times) in (600..620).zip([300, 70_000, 255, 256, 513].into_iter().cycle()) {
+            add(&mut histogram, value, times);
+        }
+        assert!(histogram.wraps.as_ref().is_some_and(|wraps| !wraps.often.is_empty()));
+        for (value, times) in [(590, 1), (595, 1000), (633, 257)] {
+            add(&mut histogram, value, times);
+        }
+        assert_eq!(histogram.level, 0);
+        histogram.add(660);
+        expected.insert(660, 1);
+        let mut coarse = std::collections::BTreeMap::new();
+        expected.iter().for_each(|(step, count)| *coarse.entry(step >> 1).or_insert(0) += count);
+        assert_eq!((histogram.level, histogram.steps().collect()), (1, Vec::from_iter(coarse)));
     }
 
     /// 512 steps for one octave: a budget of 256 halves the resolution once, of 128 twice.

@@ -27,7 +27,8 @@ pub(crate) struct SignalDelay {
 const NOTHING_SENT: u64 = u64::MAX;
 
 impl SignalDelay {
-    /// With memory for the ends of ranges at `budget` places (at least 2), 6 bytes each.
+    /// With memory for the ends of ranges at `budget` places (at least 2), 4 bytes each, and 8 more for one whose step
+    /// outgrows 16 bits.
     pub(crate) fn new(budget: u16) -> Self {
         Self { sent_ms: NOTHING_SENT, least_ms: 0, gap_ms: 1, ranges: Ranges::new(budget) }
     }
@@ -65,7 +66,10 @@ impl SignalDelay {
 
     /// Memory it holds beyond its own size, bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.ranges.ends.capacity() * size_of::<End>()
+        let carried = self.ranges.carried.as_ref().map_or(0, |carried| {
+            size_of_val(&**carried) + carried.capacity() * size_of::<(u16, i32)>()
+        });
+        self.ranges.ends.capacity() * size_of::<End>() + carried
     }
 
     /// 95th percentile, ms: element floor(0.95 n) of the sorted values.
@@ -88,6 +92,12 @@ impl SignalDelay {
 struct Ranges {
     /// By place. One whose steps add up to 0 stays.
     ends: Vec<End>,
+    /// What does not fit into the steps of some places, in 2^16 of their units, by place.
+    #[expect(
+        clippy::box_collection,
+        reason = "one word in place of three, and few flows have any"
+    )]
+    carried: Option<Box<Vec<(u16, i32)>>>,
     /// Where in `ends` the last range began and ended: the next one often does so too.
     recent: [u16; 2],
     /// Most places there may be.
@@ -95,25 +105,17 @@ struct Ranges {
     level: u8,
 }
 
-/// Six bytes.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, packed(2))]
 struct End {
     /// In 2^L.
     place: u16,
-    /// Difference of the count from this place on and the one before, in 2^-L.
-    step: i32,
-}
-
-impl End {
-    fn add(&mut self, step: i32) {
-        self.step = self.step.saturating_add(step);
-    }
+    /// Difference of the count from this place on and the one before, in 2^-L, but for what is carried.
+    step: i16,
 }
 
 impl Ranges {
     fn new(budget: u16) -> Self {
-        Self { ends: Vec::new(), recent: [0; 2], budget: budget.max(2), level: 0 }
+        Self { ends: Vec::new(), carried: None, recent: [0; 2], budget: budget.max(2), level: 0 }
     }
 
     /// Adds the values `first`, `first` + 1, …, `length` of them.
@@ -125,8 +127,8 @@ impl Ranges {
             self.ends.get(at).is_some_and(|known| u32::from(known.place) == place)
         };
         if self.level == 0 && is_at(first_at, first) && is_at(end_at, end) {
-            self.ends[first_at].add(1);
-            self.ends[end_at].add(-1);
+            self.add_at(first_at, 1);
+            self.add_at(end_at, -1);
         } else {
             self.add_anywhere(first, end);
         }
@@ -168,8 +170,40 @@ impl Ranges {
                 self.insert(at, End { place, step: 0 });
             }
         }
-        self.ends[at].add(step);
+        self.add_at(at, step);
         at
+    }
+
+    /// Adds `step` to the entry at index `at`.
+    #[inline]
+    fn add_at(&mut self, at: usize, step: i32) {
+        let end = &mut self.ends[at];
+        let sum = step.saturating_add(i32::from(end.step));
+        end.step = sum as i16;
+        if sum != i32::from(end.step) {
+            let (place, times) = (end.place, (sum - i32::from(end.step)) >> 16);
+            self.carry(place, times);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn carry(&mut self, place: u16, times: i32) {
+        let carried = self.carried.get_or_insert_default();
+        match carried.binary_search_by_key(&place, |(at, _)| *at) {
+            Ok(known) => carried[known].1 = carried[known].1.saturating_add(times),
+            Err(at) => {
+                carried.reserve_exact(1);
+                carried.insert(at, (place, times));
+            }
+        }
+    }
+
+    /// All of the step at an entry.
+    fn step(&self, end: &End) -> i64 {
+        let carried = self.carried.as_deref().map_or(&[][..], Vec::as_slice);
+        let known = carried.binary_search_by_key(&end.place, |(at, _)| *at);
+        i64::from(end.step) + known.map_or(0, |at| i64::from(carried[at].1) << 16)
     }
 
     #[cold]
@@ -188,9 +222,13 @@ impl Ranges {
     fn raise(&mut self, end: u32) {
         while end >> self.level >= u32::from(u16::MAX) || self.ends.len() > usize::from(self.budget)
         {
-            let finer = std::mem::take(&mut self.ends);
+            let steps = self.ends.iter().map(|end| (end.place, self.step(end)));
+            let finer: Vec<_> = steps.collect();
+            (self.ends, self.carried) = (Vec::new(), None);
             self.level += 1;
-            for End { place, step } in finer {
+            for (place, step) in finer {
+                // Beyond 2^31 sendings in one place, counts are no longer exact.
+                let step = step.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
                 if place % 2 == 0 {
                     self.add_step(0, place / 2, step.saturating_mul(2));
                 } else {
@@ -206,7 +244,7 @@ impl Ranges {
     fn quantile(&self, q: f64) -> Option<f64> {
         let counts = || {
             self.ends.windows(2).scan(0_i64, |count, ends| {
-                *count += i64::from(ends[0].step);
+                *count += self.step(&ends[0]);
                 // Below 0 only after 2^31 sendings in one place, when steps no longer add up.
                 Some((ends[0].place, ends[1].place - ends[0].place, (*count).max(0) as u64))
             })
@@ -236,8 +274,8 @@ mod tests {
         prop::collection::vec((gap, prop_oneof![0_u64..300, 0_u64..20]), 1..200)
     }
 
-    fn steps(ranges: &Ranges) -> Vec<(u16, i32)> {
-        ranges.ends.iter().map(|end| (end.place, end.step)).collect()
+    fn steps(ranges: &Ranges) -> Vec<(u16, i64)> {
+        ranges.ends.iter().map(|end| (end.place, ranges.step(end))).collect()
     }
 
     fn streamed(sendings: &[(u64, u64)], budget: u16) -> SignalDelay {
@@ -291,6 +329,21 @@ mod tests {
         assert_eq!((ranges.level, steps(&ranges)), (1, vec![(3, 1), (4, 1), (5, 0), (6, -2)]));
     }
 
+    /// A step has 16 bits; what is more is carried, and stays with its place when places are taken together.
+    #[test]
+    fn a_place_may_count_more_than_a_step_holds() {
+        let mut ranges = Ranges::new(100);
+        (0..100_000).for_each(|_| ranges.add(10, 1));
+        ranges.add(20, 1);
+        assert_eq!(steps(&ranges), [(10, 100_000), (11, -100_000), (20, 1), (21, -1)]);
+        assert_eq!(ranges.quantile(0.99), Some(10.0));
+        ranges.raise(70_000);
+        let halves = [(5, 100_000), (6, -100_000), (10, 1), (11, -1)];
+        assert_eq!((ranges.level, steps(&ranges)), (1, halves.to_vec()));
+        // The one value in 20..22.
+        assert_eq!(ranges.quantile(0.999_999), Some(20.5));
+    }
+
     #[test]
     fn an_outage_beyond_the_places_still_counts() {
         let mut delay = SignalDelay::new(1000);
@@ -323,7 +376,9 @@ mod tests {
             let (got, exact) = (delay.p95_ms().unwrap(), by_definition(&sendings));
             prop_assert!((got - exact).abs() < stretch, "{got} for {exact}, stretch {stretch}");
             prop_assert_eq!((got / stretch).floor(), (exact / stretch).floor());
-            prop_assert!(delay.heap_bytes() <= usize::from(budget) * size_of::<End>());
+            prop_assert!(ranges.ends.capacity() <= usize::from(budget));
+            let carried = ranges.carried.as_ref().map_or(0, |carried| carried.len());
+            prop_assert!(carried <= ranges.ends.len());
         }
 
         #[test]
