@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 
@@ -18,11 +19,12 @@ PORT = 5399
 UDP = ("-u", "-b", "1G", "-l", "1472", "--dont-fragment")
 NAMESPACE = "paceline-bench"
 HOST_ADDRESS = "198.51.100.1"
+INSIDE_ADDRESS = "198.51.100.2"
 
 
-def iperf(before: Sequence[str], address: str, *arguments: str) -> str:
-    """Throughput and loss of iperf3 from the namespace or link that the command `before` enters."""
-    server = subprocess.Popen(["iperf3", "-s", "-1", "-p", str(PORT)], stdout=subprocess.DEVNULL)
+def iperf(before: Sequence[str], address: str, *arguments: str, at: Sequence[str] = ()) -> str:
+    """Throughput and loss of iperf3 from the namespace or link that the command `before` enters, to a server that `at` enters."""
+    server = subprocess.Popen([*at, "iperf3", "-s", "-1", "-p", str(PORT)], stdout=subprocess.DEVNULL)
     time.sleep(0.3)
     client = ["iperf3", "-J", "-c", address, "-p", str(PORT), "-t", SECONDS, *arguments]
     done = subprocess.run([*before, *client], capture_output=True, text=True, check=False)
@@ -42,7 +44,7 @@ def veth() -> None:
         f"ip link add bench0 type veth peer name bench1 netns {NAMESPACE}",
         f"ip address add {HOST_ADDRESS}/30 dev bench0",
         "ip link set bench0 up",
-        f"ip -n {NAMESPACE} address add 198.51.100.2/30 dev bench1",
+        f"ip -n {NAMESPACE} address add {INSIDE_ADDRESS}/30 dev bench1",
         f"ip -n {NAMESPACE} link set bench1 up",
     ):
         subprocess.run(line.split(), check=True)
@@ -78,7 +80,7 @@ def delays(before: Sequence[str], gap_ms: float, count: int, base: str = "") -> 
 
 
 def main() -> None:
-    """Everything, in half a minute."""
+    """Everything, in less than a minute."""
     veth()
     inside = ["ip", "netns", "exec", NAMESPACE]
     # The first block of addresses: no other link may be running.
@@ -93,6 +95,11 @@ def main() -> None:
         print("TCP, link without limits:", iperf(link(), base))
         print("TCP, veth, 8 flows:", iperf(inside, HOST_ADDRESS, "-P", "8"))
         print("TCP, link of 10 Gbit/s and 10 ms RTT, 8 flows:", iperf(ten, base, "-P", "8"))
+        with tempfile.TemporaryDirectory() as folder:
+            logs = ("--uplink-log", f"{folder}/up.log", "--downlink-log", f"{folder}/down.log")
+            print("the same with logs:", iperf([*ten[:-1], *logs, "--"], base, "-P", "8"))
+            print("the same with a record:", iperf([*ten[:-1], "--out", f"{folder}/record", "--"], base, "-P", "8"))
+        print("TCP, link without limits, to outside (veth):", iperf(link("--outside"), INSIDE_ADDRESS, at=inside))
         print("UDP at 1 Gbit/s, veth:", iperf(inside, HOST_ADDRESS, *UDP))
         print("UDP at 1 Gbit/s, the same link:", iperf(ten, base, *UDP))
     finally:
