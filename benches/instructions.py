@@ -1,4 +1,4 @@
-"""Instructions per delivered data packet in three short runs, held against a baseline: speed that a busy machine cannot blur.
+"""Instructions per delivered data packet in four short runs, held against a baseline: speed that a busy machine cannot blur.
 
     python benches/instructions.py check     fails when a case rose by more than 3 %
     python benches/instructions.py bless     writes the counts to benches/instructions.toml
