@@ -23,6 +23,8 @@ __all__ = [
     "Undo",
     "build_info",
     "check_scenario",
+    "contest_receive",
+    "contest_send",
     "controllers",
     "drive_controller",
     "export_qlog",

@@ -49,8 +49,8 @@ def test_without_tun_devices_it_says_how_to_get_them() -> None:
     done = run("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/net && exec "$@"', "sh", *LINK, "--", "true")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "error: there is no /dev/net/tun: the kernel has no TUN devices (try: sudo modprobe tun), or the container does not pass it "
-        "on (docker: --device /dev/net/tun)\n"
+        "error: there is no /dev/net/tun: the kernel has no TUN devices (try: sudo modprobe tun), or the container does not pass "
+        "it on (docker: --device /dev/net/tun)\n"
     )
 
 
