@@ -445,14 +445,6 @@ fn record(cursor: &mut Cursor<'_>) -> Result<Record, LogError> {
             return Err(LogError { position, reason });
         }
     };
-    let reserved = match &entry {
-        Entry::Event(Event::Rto(timeout)) => timeout.reserved,
-        _ => 0,
-    };
-    if reserved != 0 {
-        let reason = format!("{what}: reserved is {reserved}; allowed: 0");
-        return Err(LogError { position, reason });
-    }
     Ok(Record { flow, sequence, entry })
 }
 
