@@ -88,7 +88,7 @@ def test_the_figures_show_these_rows(paper: Paper, entry: Entry) -> None:
 
 def test_there_is_nothing_else() -> None:
     assert (FOLDER / "README.md").read_text(encoding="utf-8") == index(PAPERS, FOLDER), RENEW
-    wanted = {"README.md", *(f"{paper.key}.{suffix}" for paper in PAPERS for suffix in ("md", "json"))}
+    wanted = {"README.md", *(f"{paper.key}.{suffix}" for paper in PUBLISHED for suffix in ("md", "json"))}
     wanted |= {f"{entry.id}.svg" for _, entry in ENTRIES if entry.draw is not None}
     live = {entry.id for _, kept in PAGES for _, entry in ENTRIES if entry.id in kept and kept[entry.id].live is not None}
     wanted |= {figure_name(entry, "live") for _, entry in ENTRIES if entry.draw is not None and entry.id in live}

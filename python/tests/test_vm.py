@@ -33,6 +33,9 @@ real = pytest.mark.skipif(_missing() is not None, reason=str(_missing()))
 class Mine(pl.Controller):
     """A controller in Python."""
 
+    def on_ack(self, ack: pl.Ack) -> None:
+        """Leaves everything as it is."""
+
 
 @real
 def test_a_python_controller_is_refused() -> None:

@@ -156,3 +156,21 @@ fn skip(reason: &str) {
     let line = format!("\nSKIPPED contest.toml on its own traces: {reason}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
+
+#[test]
+fn a_scenario_moves_with_its_traces() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("moved");
+    std::fs::create_dir_all(&folder).expect("the build folder can be written");
+    let scenario = load("contest.toml");
+    let (text, traces) = scenario.with_traces_beside_it();
+    let names: Vec<&str> = traces.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["trace-0", "trace-1"]);
+    for (name, path) in &traces {
+        std::fs::copy(path, folder.join(name)).expect("the trace is there");
+    }
+    let moved = Scenario::parse(&text, "moved", &folder, &[]).expect("it is whole");
+    let links = |scenario: &Scenario| -> Vec<_> {
+        scenario.plan(None).expect("a plan").links.into_iter().map(|link| link.spec).collect()
+    };
+    assert_eq!(links(&moved), links(&scenario));
+}

@@ -128,7 +128,7 @@ fn a_controller_that_no_kernel_has_is_refused_by_name() {
     };
     let head = format!("duration = \"1 s\"\n{LINK}");
     let scenario = scenario(&head, &["name = \"a\"\ncontroller = \"copa\"\nstack = \"tcp\""]);
-    let error = run(&scenario, &options).err().expect("no kernel has it").to_string();
+    let error = run(&scenario, &options).expect_err("no kernel has it").to_string();
     assert!(error.starts_with("flow `a`: controller = copa: stack `tcp`"), "{error}");
 }
 
@@ -137,7 +137,7 @@ fn a_guest_that_dies_shows_its_console() {
     let Some(_) = options("a_guest_that_dies_shows_its_console") else { return };
     let head = format!("duration = \"1 s\"\n{LINK}");
     let scenario = scenario(&head, &["controller = \"reno\"\nstack = \"tcp\""]);
-    let error = run(&scenario, &Options { guest: "/bin/true".into() }).err().expect("no guest");
+    let error = run(&scenario, &Options { guest: "/bin/true".into() }).expect_err("no guest");
     let error = error.to_string();
     assert!(
         error.contains("without an answer") && error.contains("Attempted to kill init"),

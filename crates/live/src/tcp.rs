@@ -216,7 +216,8 @@ impl Books {
                 cwnd_bytes: f64::from(info.cwnd) * self.packet_bytes,
                 in_flight_bytes: f64::from(info.in_flight()) * self.packet_bytes,
                 sent_packets: f64::from(info.sent),
-                pacing_bps: if self.paces {
+                // Before the controller has set one, it is the largest number there is.
+                pacing_bps: if self.paces && info.pacing_bytes_per_s != u64::MAX {
                     info.pacing_bytes_per_s as f64 * 8.0
                 } else {
                     f64::NAN

@@ -11,7 +11,14 @@ from paceline.reproduce import latte, linux, mpc2019, mpc2020, mpc_goals
 from paceline.reproduce.entry import Entry, Paper
 
 #: Every paper, in the order of the years; then the goals of our own controller, and Linux.
-PAPERS: tuple[Paper, ...] = (latte.PAPER, mpc2019.PAPER, mpc2020.PAPER, mpc_goals.paper(mpc_goals.MPC), linux.PAPER)
+PAPERS: tuple[Paper, ...] = (
+    latte.PAPER,
+    mpc2019.PAPER,
+    mpc2020.PAPER,
+    mpc_goals.paper(mpc_goals.MPC),
+    linux.PAPER,
+    linux.MPC_PAPER,
+)
 
 
 def entries() -> dict[str, Entry]:

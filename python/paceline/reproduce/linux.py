@@ -150,7 +150,7 @@ class _Case:
         ]
         link = {"rate": f"{self.rate_bps / 1e6:g} Mbit/s", "rtt": self.rtt}
         tables = _tables(link, flows, duration=f"{duration_s:g} s", warmup=f"{duration_s / 3:g} s")
-        label = f"linux-mpc-{self.name.replace(' ', '-').replace(',', '').replace('/', '')}"
+        label = f"kernel-mpc-{self.name.replace(' ', '-').replace(',', '').replace('/', '')}"
         return {world: [Job.of(label, tables, seed, on=world) for seed in scale.seeds] for world in _WORLDS}
 
     def rows(self, scale: Scale, runs: Runs) -> list[Row]:
@@ -215,7 +215,7 @@ _NO_TABLE_4 = (
 
 PAPER = Paper(
     key="linux",
-    citation="Linux 6.1's controllers, and `mpc` in that kernel, beside the simulator",
+    citation="The controllers of Linux 6.1, in that kernel and in the simulator",
     entries=(
         Entry(
             id="linux-controllers",
@@ -228,8 +228,15 @@ PAPER = Paper(
             rows=lambda scale, runs: [row for each in _measured(scale) for row in each.rows(scale, runs)],
             needs=_missing,
         ),
+    ),
+)
+#: A paper of its own, so that it is published by itself.
+MPC_PAPER = Paper(
+    key="kernel",
+    citation="Paceline's MPC in Linux 6.1 and in the simulator",
+    entries=(
         Entry(
-            id="linux-mpc",
+            id="kernel-mpc",
             title="`mpc` in the kernel beside `mpc` in the simulator",
             source="Single flows, caps, and table III of the MPC paper of 2020",
             readings=(_IN_THE_KERNEL, _NO_TABLE_4),

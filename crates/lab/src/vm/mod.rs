@@ -19,7 +19,7 @@ use paceline_net::Picos;
 use paceline_sim::Stack;
 
 use crate::record::Host;
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::Scenario;
 use channel::{Answer, Job};
 use initrd::Archive;
 use kernel::Kernel;
@@ -34,9 +34,6 @@ pub enum VmError {
     /// The scenario asks for what a guest does not have.
     #[error("{0}")]
     Unsupported(String),
-    /// The scenario cannot be read.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
     /// The run failed.
     #[error("world vm: {0}")]
     Failed(String),
