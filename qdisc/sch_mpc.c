@@ -979,7 +979,7 @@ static int __init mpc_module_init(void)
 
 	BUILD_BUG_ON(sizeof(struct packet_note) > QDISC_CB_PRIV_LEN);
 	BUILD_BUG_ON(sizeof(struct flow_key) % sizeof(u32));
-	flow_cache = KMEM_CACHE(flow, 0);
+	flow_cache = kmem_cache_create("mpc_flow", sizeof(struct flow), 0, 0, NULL);
 	if (!flow_cache)
 		return -ENOMEM;
 	error = register_pernet_subsys(&mpc_net_ops);
