@@ -12,8 +12,10 @@
 #include "cc_abi.h"
 #include "cc_math.h"
 
-/* A power of two. */
+/* A power of two; a socket in the kernel has not room for more. */
+#ifndef CC_KEPT
 #define CC_KEPT 128u
+#endif
 
 struct cc_kept {
 	cc_u64 at;

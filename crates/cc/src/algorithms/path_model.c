@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Latte's model of the path (bpf/algorithms/latte/path.h) for the algorithms in Rust that share it: path_model.rs. */
+/* No kernel bounds their memory. */
+#define CC_KEPT 256u
 #include "algorithms/latte/path.h"
 
 extern const cc_u64 paceline_cc_path_model_bytes;
