@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import platform
 import shutil
 import stat
 import sys
