@@ -213,6 +213,13 @@ _NO_TABLE_4 = (
     "flows have RTTs of their own and a second bottleneck, and the emulator has one link for all flows."
 )
 
+_VERDICT = (
+    "In all but one condition the kernel's flow has the simulator's share of the link within 0.6 points, and its RTT within 2 %. "
+    "The single flow over 1 Gbit/s leaves its start-up at a quarter of the capacity, 0.45 s in, where the simulator's goes on to "
+    "all of it; it then takes until 4.6 s for the rest, and has 99.6 % of the link from there on, against 99.9 %. With segmentation "
+    "offload switched off it leaves start-up at the same rate, so bursts alone are not the reason."
+)
+
 PAPER = Paper(
     key="linux",
     citation="The controllers of Linux 6.1, in that kernel and in the simulator",
@@ -240,6 +247,7 @@ MPC_PAPER = Paper(
             title="`mpc` in the kernel beside `mpc` in the simulator",
             source="Single flows, caps, and table III of the MPC paper of 2020",
             readings=(_IN_THE_KERNEL, _NO_TABLE_4),
+            verdict=_VERDICT,
             full=Scale(rate=1, duration_s=9, seeds=(1,)),
             quick=Scale(rate=1, duration_s=3, seeds=(1,), few=True),
             jobs=lambda scale: [job for case in _cases(scale) for jobs in case.jobs(scale).values() for job in jobs],
