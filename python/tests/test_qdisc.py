@@ -14,20 +14,23 @@ from pathlib import Path
 
 import pytest
 
+from paceline._native import vm_missing
+
 QDISC = Path(__file__).resolve().parents[2] / "qdisc"
 PROGRAMS = ("make", "cc", "qemu-system-x86_64", "busybox", "cpio", "tc", "ip", "ss", "iperf3")
 
 
 def kernel() -> Path:
-    """The folder of an unpacked kernel package, as for world ``vm``."""
-    cache = Path(os.environ.get("PACELINE_CACHE") or Path.home() / ".cache/paceline")
-    return Path(os.environ.get("PACELINE_VM_KERNEL") or cache / "kernel")
+    """The folder of the kernel that world ``vm`` boots."""
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paceline"
+    cache = Path(os.environ.get("PACELINE_CACHE") or user)
+    return Path(os.environ.get("PACELINE_VM_KERNEL") or cache / "vm/kernel")
 
 
 def release() -> str:
     """The release of the guest's kernel; empty where there is none."""
-    images = sorted((kernel() / "boot").glob("vmlinuz-*"))
-    return images[0].name.removeprefix("vmlinuz-") if images else ""
+    images = sorted((kernel() / "boot").glob("vmlinu[xz]-*"))
+    return images[0].name.partition("-")[2] if images else ""
 
 
 def missing() -> str | None:
@@ -36,8 +39,8 @@ def missing() -> str | None:
         return "the guest is an x86 machine"
     if absent := [program for program in PROGRAMS if not shutil.which(program)]:
         return f"no {', '.join(absent)}"
-    if not release():
-        return "no guest kernel (PACELINE_VM_KERNEL names the folder of an unpacked linux-image package)"
+    if why := vm_missing():
+        return why
     if not Path(f"/lib/modules/{release()}/build").exists():
         return f"no kernel headers (apt-get install linux-headers-{release()})"
     return None

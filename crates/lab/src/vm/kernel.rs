@@ -173,8 +173,13 @@ fn cache() -> Result<PathBuf, VmError> {
     Ok(ours.join("vm"))
 }
 
-/// What is kept of the package, below `lib/modules/RELEASE/kernel`.
-const KEPT: [(&str, &str); 2] = [("drivers/net", "tun.ko"), ("net/ipv4", "tcp_")];
+/// What is kept of the package, below `lib/modules/RELEASE/kernel`: what our guests load, and what those load in which `qdisc/` is tried.
+const KEPT: [(&str, &str); 4] = [
+    ("drivers/net", "tun.ko"),
+    ("drivers/net", "veth.ko"),
+    ("net/ipv4", "tcp_"),
+    ("net/sched", ""),
+];
 
 /// Fetches Debian's kernel package, whose signature apt verifies, and keeps what a guest needs of it.
 fn fetch(cache: &Path) -> Result<Kernel, VmError> {
