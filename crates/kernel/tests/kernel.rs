@@ -164,7 +164,8 @@ fn a_cap_of_the_table_holds() {
     let payload =
         flow.delivered_bytes as f64 * f64::from(flow.payload_bytes) / f64::from(flow.packet_bytes);
     let rate = payload / seconds;
-    assert!((4_000_000.0..6_000_000.0).contains(&rate), "{rate} B/s, {flow:?}");
+    // Without the cap it is a thousand times as fast; how far below it a busy machine stays says nothing.
+    assert!((500_000.0..6_000_000.0).contains(&rate), "{rate} B/s, {flow:?}");
     paceline_kernel::set_cap(None, &Cap { bytes_per_s: u64::MAX, ..cap }).unwrap();
     assert_eq!(paceline_kernel::caps(&guard.0).unwrap(), []);
 }
