@@ -23,6 +23,8 @@ __all__ = [
     "Undo",
     "build_info",
     "check_scenario",
+    "contest_receive",
+    "contest_send",
     "controllers",
     "drive_controller",
     "export_qlog",
@@ -41,6 +43,8 @@ __all__ = [
     "trace_record",
     "trace_serve",
     "trace_synth",
+    "vm_kernel",
+    "vm_missing",
 ]
 
 class PacelineError(Exception):
