@@ -45,6 +45,8 @@ __all__ = [
     "trace_record",
     "trace_serve",
     "trace_synth",
+    "vm_kernel",
+    "vm_missing",
 ]
 
 class PacelineError(Exception):

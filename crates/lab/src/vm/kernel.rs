@@ -143,7 +143,9 @@ impl Kernel {
     /// The modules of a run whose TCP flows use these congestion controls.
     pub fn modules_for<'a>(&self, congestion: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
         let mut paths = vec![TUN.to_owned()];
-        for name in congestion {
+        // The kernel's YeAH is made of its Vegas.
+        let needed = |name: &'a str| if name == "yeah" { vec!["vegas", name] } else { vec![name] };
+        for name in congestion.flat_map(needed) {
             let path = format!("net/ipv4/tcp_{name}.ko");
             if !paths.contains(&path) {
                 paths.push(path);
