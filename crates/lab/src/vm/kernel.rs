@@ -63,6 +63,9 @@ impl Kernel {
     /// # Errors
     /// There is none, and it cannot be fetched.
     pub fn find() -> Result<Self, VmError> {
+        // Runs beside each other need one kernel, and share the folder in which it is unpacked.
+        static FETCHES: Mutex<()> = Mutex::new(());
+        let _turn = FETCHES.lock().unwrap_or_else(PoisonError::into_inner);
         match Self::there()? {
             Some(kernel) => Ok(kernel),
             None => fetch(&cache()?),
