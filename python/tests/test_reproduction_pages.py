@@ -21,11 +21,9 @@ RENEW = "write them anew: paceline reproduce ID --pages docs/reproduction (texts
 MOST_BYTES = 80_000
 SVG = "{http://www.w3.org/2000/svg}"
 
-#: The runs behind `linux` need a guest and ten minutes of two cores; until somebody has published them there is no page.
-PUBLISHED = [paper for paper in PAPERS if paper.key != "linux" or (FOLDER / "linux.json").is_file()]
-PAGES = [(paper, load(paper, FOLDER)) for paper in PUBLISHED]
-ENTRIES = [(paper, entry) for paper in PUBLISHED for entry in paper.entries]
-by_paper = pytest.mark.parametrize(("paper", "stored"), PAGES, ids=[paper.key for paper in PUBLISHED])
+PAGES = [(paper, load(paper, FOLDER)) for paper in PAPERS]
+ENTRIES = [(paper, entry) for paper in PAPERS for entry in paper.entries]
+by_paper = pytest.mark.parametrize(("paper", "stored"), PAGES, ids=[paper.key for paper in PAPERS])
 by_entry = pytest.mark.parametrize(("paper", "entry"), ENTRIES, ids=[entry.id for _, entry in ENTRIES])
 
 
@@ -88,7 +86,7 @@ def test_the_figures_show_these_rows(paper: Paper, entry: Entry) -> None:
 
 def test_there_is_nothing_else() -> None:
     assert (FOLDER / "README.md").read_text(encoding="utf-8") == index(PAPERS, FOLDER), RENEW
-    wanted = {"README.md", *(f"{paper.key}.{suffix}" for paper in PUBLISHED for suffix in ("md", "json"))}
+    wanted = {"README.md", *(f"{paper.key}.{suffix}" for paper in PAPERS for suffix in ("md", "json"))}
     wanted |= {f"{entry.id}.svg" for _, entry in ENTRIES if entry.draw is not None}
     live = {entry.id for _, kept in PAGES for _, entry in ENTRIES if entry.id in kept and kept[entry.id].live is not None}
     wanted |= {figure_name(entry, "live") for _, entry in ENTRIES if entry.draw is not None and entry.id in live}

@@ -214,13 +214,17 @@ _NO_TABLE_4 = (
 )
 
 _VERDICT = (
-    "In all but one condition the kernel's flow has the simulator's share of the link within 0.6 points, and its RTT within "
-    "2 %. The single flow over 1 Gbit/s falls behind on the way there: in both worlds start-up ends 0.3 s in, at a sixth of "
-    "the capacity, from where the simulator's flow grows to all of it by 0.7 s and the kernel's, stalling at a quarter, by "
-    "4.8 s. From there on it has 99.6 % of the link, against 99.9 %. While it grows, its RTT is 0.2 to 0.35 ms above the "
-    "least though the link is not full, the simulator's less than 0.1 ms, and the law takes that for a queue. The kernel "
-    "sends a millisecond's worth of packets at once; tried without segmentation offload, where the guest's processor delays "
-    "packets instead, it stalls as well."
+    "In every condition the kernel's flow has the simulator's share of the link within a point, and its RTT within 2 %. It "
+    "is so since the kernel's host tells the law how long its own segments take: the kernel sends a millisecond's worth of "
+    "packets at once, and before, the law took that for a queue. The single flow over 1 Gbit/s then stalled at a quarter of "
+    "the link and had 0.845 of it here."
+)
+_VERDICT_OF_ALL = (
+    "In the guest everything comes out: utilisation within 1.6 points of what was measured, mean RTT within 7 %. So it does "
+    "in the simulator, but for CDG with the large buffer, 84 % for 90: it backs off at random, and there is one run of "
+    "each. Least alike are the losses of BIC in the small buffer, another limit cycle, and of Vegas in the large one, none "
+    "for 19 in the guest, where no greeting of iperf3's goes before the data. A utilisation of 0.956 is all that headers "
+    "leave; the few that were measured above it are edges of one-second bins."
 )
 
 PAPER = Paper(
@@ -232,6 +236,7 @@ PAPER = Paper(
             title="Twelve controllers of the kernel over 20 Mbit/s and 40 ms, small and large buffer",
             source="Measured with iperf3 on Debian's kernel 6.1",
             readings=(_COUNTING, _ONE_RUN),
+            verdict=_VERDICT_OF_ALL,
             full=Scale(rate=1, duration_s=30, seeds=(1,)),
             quick=Scale(rate=1, duration_s=4, seeds=(1,), few=True),
             jobs=lambda scale: [job for row in _measured(scale) for job in row.jobs(scale).values()],
