@@ -107,6 +107,8 @@ def main() -> None:
     for gap_ms, count in ((10, 200), (1, 2000)):
         print(f"one way, every {gap_ms} ms, loopback:", delays([], gap_ms, count, "127.0.0.1"))
         print(f"one way, every {gap_ms} ms, link of 20 ms:", delays(link("--delay", "20 ms"), gap_ms, count))
+        realtime = link("--delay", "20 ms", "--realtime")
+        print(f"one way, every {gap_ms} ms, link of 20 ms, --realtime:", delays(realtime, gap_ms, count))
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ def kernel_flows() -> str:
     """The live flows of every loaded controller, as a JSON list."""
 
 def kernel_list() -> str:
-    """What is loaded, as a JSON list: `name`, `algorithm`, `registered`, `records`, `flows`, `caps`, `programs`."""
+    """What is loaded, as a JSON list: `name`, `algorithm`, `registered`, `held`, `records`, `flows`, `caps`, `programs`."""
 
 def kernel_load(controller: str, name: str | None, record: bool = False) -> str:
     """Loads a controller, written as `--controller` takes it, under a name for TCP_CONGESTION; JSON, as of `kernel_list`.

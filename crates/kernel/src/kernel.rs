@@ -22,6 +22,8 @@ pub(crate) struct Layout {
     pub(crate) callbacks: Vec<usize>,
     /// Of the state (enum bpf_struct_ops_state) in the value.
     pub(crate) state: usize,
+    /// Whether a registration can be a link, which ends with the process that has it open (Linux 6.4).
+    pub(crate) has_links: bool,
 }
 
 /// Whether this build, kernel and user can load controllers; the error says what is missing.
@@ -70,6 +72,7 @@ impl Layout {
             name: offset(&ops, "name").ok_or_else(no_struct_ops)?,
             callbacks,
             state: 4,
+            has_links: btf.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some(),
         })
     }
 }

@@ -3,7 +3,7 @@
 //! An algorithm of `bpf/algorithms` becomes a TCP congestion control through `bpf/include/cc_kernel.h`; this crate hands the compiled
 //! object to the kernel ([`load`]), finds again what is loaded ([`loaded`], [`unload`]), caps flows while they run ([`set_cap`]) and
 //! reads their states ([`flows`]). Nothing is pinned to a file system: what is loaded is found by asking the kernel, and a process
-//! that dies before the last step of [`load`] leaves nothing behind. What flows hear and answer can be recorded ([`record`]) and
+//! that dies before the last step of [`load`] leaves nothing behind, one that [`hold`]s not later either. What flows hear and answer can be recorded ([`record`]) and
 //! repeated, natively and as BPF ([`Replayer`]).
 
 mod caps;
@@ -20,7 +20,7 @@ pub use caps::{Cap, caps, set_cap};
 pub use error::Error;
 pub use flow::{Flow, flows};
 pub use kernel::check;
-pub use load::{Request, load};
+pub use load::{Held, Request, hold, load};
 pub use loaded::{Loaded, ProgramCost, loaded, unload};
 pub use objects::algorithms;
 pub use record::{Recorded, record};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Mutex;
 
-use libbpf_rs::{MapCore, ObjectBuilder, OpenObject, PrintLevel};
+use libbpf_rs::{Link, MapCore, ObjectBuilder, OpenObject, PrintLevel, libbpf_sys};
 use paceline_cc::{Params, Portable};
 
 use crate::kernel::Layout;
@@ -51,8 +51,55 @@ impl Request {
 /// # Errors
 /// A name that is taken or cannot be one, a machine that cannot, a program that the verifier refuses.
 pub fn load(request: &Request) -> Result<Loaded> {
-    let algorithm = request.algorithm.spec().name;
     let name = request.name()?;
+    let mut registration = register(request, &name, &Layout::read()?, Until::Unload)?;
+    // The one step that leaves something behind: the kernel then holds programs and maps until they are unloaded.
+    registration.disconnect();
+    let found =
+        loaded::loaded()?.into_iter().find(|loaded| loaded.name == name && loaded.registered);
+    found.ok_or_else(|| Error::Unavailable(format!("\"{name}\" was loaded, and is gone already")))
+}
+
+/// A controller in the kernel that is unloaded as this is dropped.
+pub struct Held {
+    name: String,
+    /// `None` where the kernel has no links.
+    link: Option<Link>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.link.take().is_none() {
+            // It can only be gone already.
+            let _ = loaded::unload(&self.name);
+        }
+    }
+}
+
+/// Loads a controller for as long as [`Held`] is kept. Since Linux 6.4 the kernel takes the name away also if this process is killed.
+///
+/// # Errors
+/// As [`load`].
+pub fn hold(request: &Request) -> Result<Held> {
+    let (name, layout) = (request.name()?, Layout::read()?);
+    if layout.has_links {
+        let link = register(request, &name, &layout, Until::Drop)?;
+        return Ok(Held { name, link: Some(link) });
+    }
+    register(request, &name, &layout, Until::Unload)?.disconnect();
+    Ok(Held { name, link: None })
+}
+
+/// What ends a registration.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Unload,
+    /// The end of the link.
+    Drop,
+}
+
+fn register(request: &Request, name: &str, layout: &Layout, until: Until) -> Result<Link> {
+    let algorithm = request.algorithm.spec().name;
     let bytes = objects::find(algorithm)?;
     check()?;
     if available().split_whitespace().any(|known| known == name) {
@@ -60,27 +107,25 @@ pub fn load(request: &Request) -> Result<Loaded> {
             "this kernel has a congestion control \"{name}\" already"
         )));
     }
-    let layout = Layout::read()?;
     let log = Log::begin();
     let refused =
         |reason| Error::Kernel { what: format!("load {algorithm}"), reason, log: log.tail() };
     let mut object = ObjectBuilder::default();
     let mut object =
         object.name(algorithm).and_then(|builder| builder.open_memory(bytes)).map_err(refused)?;
-    write_settings(&mut object, request, &name, &layout)?;
-    let mut object = object.load().map_err(refused)?;
+    write_settings(&mut object, request, name, layout)?;
     let ops_name = format!("{PREFIX}{algorithm}");
+    if until == Until::Drop {
+        for mut map in object.maps_mut().filter(|map| map.name() == ops_name.as_str()) {
+            map.set_map_flags(libbpf_sys::BPF_F_LINK).map_err(refused)?;
+        }
+    }
+    let mut object = object.load().map_err(refused)?;
     let mut maps = object.maps_mut();
     let mut ops = maps.find(|map| map.name() == ops_name.as_str()).ok_or_else(|| {
         Error::Unavailable(format!("the object of {algorithm} has no {ops_name}"))
     })?;
-    // The one step that leaves something behind: the kernel then holds programs and maps until they are unloaded.
-    let mut registration = ops.attach_struct_ops().map_err(refused)?;
-    registration.disconnect();
-    drop(maps);
-    let found =
-        loaded::loaded()?.into_iter().find(|loaded| loaded.name == name && loaded.registered);
-    found.ok_or_else(|| Error::Unavailable(format!("\"{name}\" was loaded, and is gone already")))
+    ops.attach_struct_ops().map_err(refused)
 }
 
 fn write_settings(
@@ -125,7 +170,7 @@ fn write_settings(
 }
 
 /// The names that TCP knows.
-fn available() -> String {
+pub(crate) fn available() -> String {
     fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default()
 }
 

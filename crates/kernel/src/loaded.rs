@@ -5,11 +5,13 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use paceline_cc::Portable;
 
 use crate::kernel::Layout;
-use crate::load::{NAME_BYTES, PREFIX};
+use crate::load::{NAME_BYTES, PREFIX, available};
 use crate::{Error, Result};
 
 /// Of enum bpf_struct_ops_state: sockets can choose it.
 const IN_USE: u32 = 1;
+/// Of the same: sockets can choose it as long as there is a link to it.
+const READY: u32 = 3;
 const FLOWS_MAP: &str = "paceline_flows";
 const CAPS_MAP: &str = "paceline_caps";
 /// Records, and how many did not fit.
@@ -27,6 +29,8 @@ pub struct Loaded {
     pub id: u32,
     /// Whether sockets can still choose it. Else it goes when the last flow does that uses it.
     pub registered: bool,
+    /// Whether it leaves with the process that loaded it ([`crate::hold`]), and not before.
+    pub held: bool,
     /// What each program cost the verifier.
     pub programs: Vec<ProgramCost>,
     /// The maps of its flows and caps.
@@ -67,6 +71,7 @@ pub fn loaded() -> Result<Vec<Loaded>> {
     let programs: Vec<_> =
         ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default().include_map_ids(true))
             .collect();
+    let known = available();
     let mut found = Vec::new();
     for info in MapInfoIter::default().filter(|info| info.ty == MapType::StructOps) {
         let name = info.name.to_string_lossy().into_owned();
@@ -87,11 +92,15 @@ pub fn loaded() -> Result<Vec<Loaded>> {
         };
         let called = &ops[layout.name..layout.name + NAME_BYTES];
         let end = called.iter().position(|byte| *byte == 0).unwrap_or(called.len());
+        let name = String::from_utf8_lossy(&called[..end]).into_owned();
+        let state = word(&value, layout.state);
         found.push(Loaded {
-            name: String::from_utf8_lossy(&called[..end]).into_owned(),
+            registered: state == IN_USE
+                || state == READY && known.split_whitespace().any(|known| known == name),
+            held: state == READY,
+            name,
             algorithm,
             id: info.id,
-            registered: word(&value, layout.state) == IN_USE,
             programs: own
                 .map(|program| ProgramCost {
                     name: program.name.to_string_lossy().into_owned(),
@@ -129,12 +138,15 @@ pub(crate) fn called(name: &str) -> Result<Vec<Loaded>> {
 /// its programs and maps go.
 ///
 /// # Errors
-/// No controller of that name.
+/// No controller of that name, or one that a run holds.
 pub fn unload(name: &str) -> Result<()> {
     let controllers = called(name)?;
     let Some(controller) = controllers.iter().find(|loaded| loaded.registered) else {
         return Err(Error::Input(format!("\"{name}\" is unloaded already; flows still use it")));
     };
+    if controller.held {
+        return Err(Error::Input(format!("\"{name}\" belongs to a run and goes with it")));
+    }
     let map = controller.map(controller.id)?;
     map.delete(&0_u32.to_ne_bytes()).map_err(Error::kernel(format!("unload {name}")))
 }

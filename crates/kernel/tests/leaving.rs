@@ -1,4 +1,5 @@
-//! What is left in the running kernel: of a `load` that is killed nothing, of an unloaded controller nothing after its last flow.
+//! What is left in the running kernel: of a `load` or of a holder that is killed nothing, of an unloaded controller nothing after its
+//! last flow.
 //! Needs root and a kernel with struct_ops; says so when it skips.
 
 use std::collections::BTreeSet;
@@ -58,10 +59,23 @@ fn child_that_loads() {
     paceline_kernel::load(&request("mpc", &name)).unwrap();
 }
 
-/// A process that is about to load a controller of this name, and what it prints to.
-fn child(name: &str) -> (Child, impl Iterator) {
+/// The same, with one that the child holds.
+#[test]
+#[ignore = "is a part of another test"]
+fn child_that_holds() {
+    let Ok(name) = std::env::var(NAME) else { return };
+    let _held = paceline_kernel::hold(&request("reno", &name)).unwrap();
+    println!("ready");
+    // Until it is killed.
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A process that `does` something with a controller of this name and has said that it is ready, and what it prints to.
+fn child(does: &str, name: &str) -> (Child, impl Iterator) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["child_that_loads", "--exact", "--ignored", "--nocapture"])
+        .args([does, "--exact", "--ignored", "--nocapture"])
         .env(NAME, name)
         .stdout(Stdio::piped())
         .spawn()
@@ -84,7 +98,7 @@ fn a_load_that_is_killed_leaves_nothing() {
     // How long it takes when it is left alone.
     let own = std::process::id();
     let name = format!("plk{own}");
-    let (mut alone, lines) = child(&name);
+    let (mut alone, lines) = child("child_that_loads", &name);
     let began = Instant::now();
     lines.for_each(drop);
     assert!(alone.wait().unwrap().success());
@@ -93,7 +107,7 @@ fn a_load_that_is_killed_leaves_nothing() {
     let (kills, mut finished) = (12, 0);
     for kill in 0..kills {
         let name = format!("plk{own}_{kill}");
-        let (mut child, _lines) = child(&name);
+        let (mut child, _lines) = child("child_that_loads", &name);
         std::thread::sleep(whole * kill / kills);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -112,6 +126,35 @@ fn a_load_that_is_killed_leaves_nothing() {
         left.is_empty()
     };
     assert!(soon(left), "{before:?}, {:?}", struct_ops_maps());
+}
+
+#[test]
+fn what_is_held_goes_with_its_holder() {
+    if skipped() {
+        return;
+    }
+    let dropped = format!("plh{}", std::process::id());
+    let held = paceline_kernel::hold(&request("reno", &dropped)).unwrap();
+    let listed = called(&dropped).unwrap();
+    assert!(listed.registered);
+    if listed.held {
+        let refused = paceline_kernel::unload(&dropped).unwrap_err().to_string();
+        assert!(refused.contains("belongs to a run"), "{refused}");
+    }
+    drop(held);
+    assert!(soon(|| called(&dropped).is_none()));
+
+    let killed = format!("plk{}_h", std::process::id());
+    let (mut child, _lines) = child("child_that_holds", &killed);
+    let held = called(&killed).unwrap().held;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    if !held {
+        let line = "\nSKIPPED the end of a killed holder's controller: this kernel has no links of struct_ops\n";
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        paceline_kernel::unload(&killed).unwrap();
+    }
+    assert!(soon(|| called(&killed).is_none()));
 }
 
 #[test]

@@ -30,26 +30,13 @@ pub(crate) fn is_loaded(flow: &Flow) -> bool {
     matches!(flow.stack, Stack::Tcp(_)) && portable(&flow.controller).is_some()
 }
 
-/// Controllers in the kernel that go when this is dropped.
-#[derive(Default)]
-struct Hold(Vec<String>);
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        for name in &self.0 {
-            // It can only be gone already.
-            let _ = paceline_kernel::unload(name);
-        }
-    }
-}
-
 /// Loads what the TCP flows of `scenario` need, each choice once.
 ///
 /// # Errors
 /// A kernel, a user or a build that cannot.
 pub(crate) fn load(scenario: &Scenario) -> Result<Loaded, Error> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let mut hold = Hold::default();
+    let mut held = Vec::new();
     let mut known: Vec<(String, Congestion)> = Vec::new();
     let mut of_flows = Vec::new();
     for flow in scenario.flows() {
@@ -68,13 +55,13 @@ pub(crate) fn load(scenario: &Scenario) -> Result<Loaded, Error> {
         let name = format!("pl_{:x}_{number}", process::id());
         let params = flow.controller.params().clone();
         let name_of = Some(name.clone());
-        paceline_kernel::load(&Request { algorithm, params, name: name_of, record: false })?;
-        hold.0.push(name.clone());
+        let request = Request { algorithm, params, name: name_of, record: false };
+        held.push(paceline_kernel::hold(&request)?);
         let paces = Needs::PACING.missing_from(flow.controller.spec().needs).is_empty();
         let congestion = Congestion { name, paces };
         known.push((label, congestion.clone()));
         of_flows.push(Some(congestion));
     }
-    let hold: Option<Box<dyn Send>> = if hold.0.is_empty() { None } else { Some(Box::new(hold)) };
+    let hold: Option<Box<dyn Send>> = if held.is_empty() { None } else { Some(Box::new(held)) };
     Ok(Loaded { of_flows, hold })
 }

@@ -189,6 +189,7 @@ fn describe(loaded: &Loaded) -> PyResult<Value> {
         "name": loaded.name,
         "algorithm": loaded.algorithm.spec().name,
         "registered": loaded.registered,
+        "held": loaded.held,
         "records": loaded.records(),
         "flows": flows.len(),
         "caps": caps.iter().map(|cap| json!({

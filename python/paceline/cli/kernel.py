@@ -74,6 +74,15 @@ def unload(name: Name, as_json: Json = False) -> None:
         console().print(f"unloaded  {name}", soft_wrap=True)
 
 
+def _state(entry: Mapping[str, Any]) -> str:
+    """What becomes of a controller, in a few words."""
+    if not entry["registered"]:
+        return "leaves with its last flow"
+    if entry["held"]:
+        return "loaded for a run"
+    return "loaded, records" if entry["records"] else "loaded"
+
+
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """Show what is loaded, and how many flows use it."""
@@ -85,7 +94,7 @@ def list_(as_json: Json = False) -> None:
         (
             entry["name"],
             entry["algorithm"],
-            ("loaded, records" if entry["records"] else "loaded") if entry["registered"] else "leaves with its last flow",
+            _state(entry),
             ", ".join(_cap_text(cap) for cap in entry["caps"]) or "–",
             str(entry["flows"]),
         )
