@@ -89,6 +89,7 @@ def run(
     world: str = "sim",
     realtime: bool = False,
     guest: str | None = None,
+    events: str | None = None,
 ) -> str:
     """Runs a scenario and writes its record.
 
@@ -107,6 +108,7 @@ def run(
         world: ``sim``, ``live`` or ``vm``.
         realtime: in world ``live``, emulator and endpoints run before all programs without real-time priority.
         guest: for world ``vm``, the program that runs in the guest.
+        events: file for what controllers in integer C hear and answer; None: nothing of it is kept.
 
     Returns:
         JSON ``{"record": str | null, "result": {…}}``, the result as ``paceline run --json`` prints it.

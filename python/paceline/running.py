@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ def run(
     overrides: Overrides = (),
     on: str = "sim",
     realtime: bool = False,
+    events: str | PathLike[str] | None = None,
 ) -> Run:
     """Runs a scenario, in the simulator unless ``on`` says otherwise.
 
@@ -53,6 +55,7 @@ def run(
         on: the world that carries the packets: ``sim``; ``live``, real sockets and the link emulator in real time; or ``vm``,
             the same in a virtual machine whose time is counted in instructions.
         realtime: in world ``live``, emulator and endpoints run before all programs without real-time priority.
+        events: file for what controllers in integer C hear and answer, for ``paceline replay``.
 
     Raises:
         InputError: the scenario, an override or a name cannot be used.
@@ -60,24 +63,22 @@ def run(
         KeyboardInterrupt: Ctrl-C; no record is left.
     """
     source = Source.of(scenario)
-    changes = override_list(overrides)
+    carry_out = partial(
+        execute,
+        source,
+        controller,
+        seed=seed,
+        overrides=override_list(overrides),
+        command=sys.argv,
+        on=on,
+        realtime=realtime,
+        events=None if events is None else Path(events),
+    )
     if out is not None:
-        answer = execute(
-            source, controller, seed=seed, out=Path(out), overrides=changes, command=sys.argv, on=on, realtime=realtime
-        )
-        return Run(answer["record"])
+        return Run(carry_out(out=Path(out))["record"])
     temporary = Path(tempfile.mkdtemp(prefix="paceline-"))
     try:
-        answer = execute(
-            source,
-            controller,
-            seed=seed,
-            out=temporary / "record",
-            overrides=changes,
-            command=sys.argv,
-            on=on,
-            realtime=realtime,
-        )
+        answer = carry_out(out=temporary / "record")
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -139,6 +140,7 @@ def execute(
     progress: Callable[[float], object] | None = None,
     on: str = "sim",
     realtime: bool = False,
+    events: Path | None = None,
 ) -> dict[str, Any]:
     """One run; returns ``{"record": …, "result": …}``. Releases the interpreter lock, so runs may go on in threads.
 
@@ -164,6 +166,7 @@ def execute(
             world=on,
             realtime=realtime,
             guest=str(GUEST) if GUEST.is_file() else None,
+            events=None if events is None else str(events),
         )
     )
     return answer

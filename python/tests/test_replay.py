@@ -12,7 +12,8 @@ from emulated import real
 from handmade import Command
 from kernelled import COMMAND, SEND, loaded, needs_kernel, receiving, recorded, replayed
 
-RECORDING = Path(__file__).resolve().parents[2] / "crates/kernel/tests/recordings/mpc-link.events"
+ROOT = Path(__file__).resolve().parents[2]
+RECORDING = ROOT / "crates/kernel/tests/recordings/mpc-link.events"
 
 #: The file's head, and where the first record's kind is.
 HEAD = 16
@@ -33,6 +34,34 @@ def test_a_recording_is_answered_natively(paceline: Command) -> None:
     text = paceline("replay", RECORDING, "--no-bpf").stdout
     assert "equal" in text
     assert "BPF skipped: not asked for" in text
+
+
+def test_a_simulated_run_is_recorded_and_replayed(paceline: Command, tmp_path: Path) -> None:
+    file = tmp_path / "run.events"
+    loss = "link.loss=0.01"
+    command = ["run", ROOT / "scenarios/two-flows.toml", "--controller", "mpc", "--set", "duration=5 s", "--set", "warmup=0 s"]
+    command += ["--set", "flows.1.start=1 s", "--set", loss, "--out", tmp_path / "record", "--events", file, "--json"]
+    done = paceline(*command)
+    assert (done.returncode, done.stderr) == (0, "")
+    lost = [flow["lost_packets"] for flow in json.loads(done.stdout)["flows"]]
+    assert min(lost) > 0
+    # With BPF where the machine can.
+    done = paceline("replay", file, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    flows = json.loads(done.stdout)["flows"]
+    assert [flow["algorithm"] for flow in flows] == ["mpc", "mpc"]
+    assert all(flow["heard"]["on_ack"] > 1000 and flow["heard"]["on_loss"] > 0 for flow in flows)
+    assert all(flow["difference"] is None for flow in flows)
+
+
+def test_events_that_cannot_be_recorded_are_refused(paceline: Command, tmp_path: Path) -> None:
+    scenario, file = ROOT / "scenarios/two-flows.toml", tmp_path / "run.events"
+    done = paceline("run", scenario, "--controller", "cubic", "--out", tmp_path / "cubic", "--events", file)
+    assert done.returncode == 2
+    assert "no flow has a controller in integer C that runs here (reno, mpc, pid, latte)" in " ".join(done.stderr.split())
+    done = paceline("run", scenario, "--controller", "mpc", "--seeds", "2", "--out", tmp_path / "two", "--events", file)
+    assert (done.returncode, file.exists()) == (2, False)
+    assert "takes one run, and this is 2" in " ".join(done.stderr.split())
 
 
 def test_a_difference_is_told_with_its_event(paceline: Command, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use paceline_cc::Spec;
+use paceline_cc::{Portable, Spec, registry};
 use paceline_kernel::Error as KernelError;
+use paceline_lab::events::Events;
 use paceline_lab::record::qlog::{self, Draft, Options};
 use paceline_lab::record::{self, RecordError, Summary};
 use paceline_lab::scenario::{self, Scenario};
@@ -32,7 +33,7 @@ use crate::py_controller::{Fault, PyControllerClass};
 /// Returns JSON: `{"record": directory or null, "result": {…}}`, the result as `paceline run --json` prints it. See
 /// `_native.pyi` for the arguments.
 #[pyfunction]
-#[pyo3(signature = (scenario_text, scenario_path, overrides, controller, seed, out, command, python_controllers, progress=None, world="sim", realtime=false, guest=None))]
+#[pyo3(signature = (scenario_text, scenario_path, overrides, controller, seed, out, command, python_controllers, progress=None, world="sim", realtime=false, guest=None, events=None))]
 #[expect(clippy::too_many_arguments, reason = "flat on purpose: Python passes them by keyword")]
 pub fn run(
     py: Python<'_>,
@@ -48,6 +49,7 @@ pub fn run(
     world: &str,
     realtime: bool,
     guest: Option<String>,
+    events: Option<String>,
 ) -> PyResult<String> {
     let world = World::named(world, realtime, guest)?;
     let fault = Fault::default();
@@ -65,6 +67,7 @@ pub fn run(
         command,
         classes,
         world,
+        events,
     };
     let reached = Reached::default();
     let tell = || match &progress {
@@ -193,6 +196,8 @@ struct Request {
     /// A flow whose controller has this name gets an instance of the class.
     classes: Vec<(String, PyControllerClass)>,
     world: World,
+    /// File for what the controllers hear and answer.
+    events: Option<String>,
 }
 
 /// What carries the packets.
@@ -218,6 +223,26 @@ impl World {
             }
             other => Err(input_error(format!("world {other}: allowed: sim, live, vm"))),
         }
+    }
+
+    /// A recording of what controllers hear in this world.
+    fn events_of(&self, scenario: &Scenario) -> PyResult<Events> {
+        let in_kernel = "controllers in a kernel are recorded by `paceline kernel`";
+        let events = match self {
+            Self::Sim => Events::of(scenario, false),
+            Self::Live(_) => Events::of(scenario, true),
+            Self::Vm(_) => {
+                return Err(input_error(format!("events: not in world vm; {in_kernel}")));
+            }
+        };
+        events.ok_or_else(|| {
+            let known = registry::all().iter().map(|spec| spec.name);
+            let known: Vec<&str> = known.filter(|name| Portable::find(name).is_some()).collect();
+            input_error(format!(
+                "events: no flow has a controller in integer C that runs here ({}); {in_kernel}",
+                known.join(", ")
+            ))
+        })
     }
 }
 
@@ -249,7 +274,14 @@ impl Request {
         if let Some(name) = &self.controller {
             scenario = scenario.with_controller(name).map_err(input_error)?;
         }
+        let mut events = match self.events {
+            Some(file) => Some((self.world.events_of(&scenario)?, file)),
+            None => None,
+        };
         let mut adapt = |flow: &mut FlowPlan| {
+            if let Some((events, _)) = &mut events {
+                events.record(flow);
+            }
             if let Some((_, class)) = self.classes.iter().find(|c| c.0 == flow.controller_name) {
                 flow.controller = Box::new(Python::attach(|py| class.factory(py, fault)));
             }
@@ -273,6 +305,10 @@ impl Request {
             Ok(_) if fault.raised() => return Ok(String::new()),
             Ok(run) => run,
         };
+        if let Some((events, file)) = events {
+            std::fs::write(&file, events.finish())
+                .map_err(|error| input_error(format!("{file}: {error}")))?;
+        }
         let written = match &self.out {
             Some(out) => {
                 let dir = record::write(Path::new(out), &info, &outcome, &provenance);

@@ -15,7 +15,9 @@ NONE = 2**64 - 1
 
 
 def replay(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="Of `paceline kernel record`.", show_default=False)],
+    log: Annotated[
+        Path, typer.Argument(metavar="LOG", help="Of `paceline kernel record` or `paceline run --events`.", show_default=False)
+    ],
     bpf: Annotated[bool, typer.Option("--bpf/--no-bpf", help="Also through the BPF build, where this machine can.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
 ) -> None:

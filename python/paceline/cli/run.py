@@ -76,6 +76,15 @@ def run(
         Path | None,
         typer.Option(help="Directory of the records [default: under runs/SCENARIO].", show_default=False),
     ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what controllers in integer C hear and answer, for `paceline replay`: some 220 bytes per ACK, in memory "
+            "until the run's end. One run at a time.",
+            show_default=False,
+        ),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time [default: one per core].", show_default=False)] = None,
     check_only: Annotated[bool, typer.Option("--check", help="Print the resolved scenario as JSON; run nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
@@ -105,9 +114,11 @@ def run(
         ]
     else:
         planned = [replace(job, seed=seed) for job in planned]
+    if events is not None and len(planned) > 1:
+        raise InputError(f"--events {events}: takes one run, and this is {len(planned)}")
     # Runs in real time that share the cores would disturb each other, unless asked for.
     at_a_time = jobs or (1 if on is World.LIVE else os.cpu_count() or 1)
-    answers = _run_all(source, planned, overrides, at_a_time, on, realtime)
+    answers = _run_all(source, planned, overrides, at_a_time, on, realtime, events)
     objects = [{**answer["result"], "record": answer["record"]} for answer in answers]
     if as_json:
         print_json(objects[0] if len(objects) == 1 else {"runs": objects})
@@ -155,7 +166,13 @@ def controller_class(text: str) -> str | type[Controller]:
 
 
 def _run_all(
-    source: Source, planned: Sequence[Job], overrides: Sequence[str], jobs: int, on: World, realtime: bool
+    source: Source,
+    planned: Sequence[Job],
+    overrides: Sequence[str],
+    jobs: int,
+    on: World,
+    realtime: bool,
+    events: Path | None,
 ) -> list[dict[str, Any]]:
     """Runs every job, `jobs` at a time; answers come in the order of `planned` whichever ends first.
 
@@ -175,6 +192,7 @@ def _run_all(
             progress=partial(reached.__setitem__, index),
             on=on.value,
             realtime=realtime,
+            events=events,
         )
         for index, job in enumerate(planned)
     ]
