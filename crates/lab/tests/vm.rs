@@ -64,7 +64,7 @@ fn tables(run: &Run, at: &Path) -> BTreeMap<String, Vec<u8>> {
 fn equal_runs_have_equal_tables() {
     let Some(options) = options("equal_runs_have_equal_tables") else { return };
     let folder = Folder::new("equal-runs");
-    // A trace and a queue that draw at random, the kernel's TCP, ours in the kernel and a datagram endpoint.
+    // A trace and a queue that draw at random, the kernel's TCP, ours in the kernel and a datagram endpoint farther away.
     fs::write(folder.0.join("steps.trace"), "1\n2\n2\n3\n5\n5\n7\n8\n").unwrap();
     let trace = folder.0.join("steps.trace");
     let head = format!(
@@ -72,9 +72,9 @@ fn equal_runs_have_equal_tables() {
         trace.display()
     );
     let flows = [
-        "name = \"kernel\"\ncontroller = \"cubic\"\nstack = \"tcp\"",
+        "name = \"kernel\"\ncontroller = \"cubic\"\nstack = \"tcp\"\necn = \"ect0\"",
         "name = \"ours\"\ncontroller = \"mpc,cap=4 Mbit/s\"\nstack = \"tcp\"",
-        "name = \"datagram\"\ncontroller = \"window,packets=8\"\nstack = \"datagram\"",
+        "name = \"datagram\"\ncontroller = \"window,packets=8\"\nstack = \"datagram\"\nrtt = \"70 ms\"",
     ];
     let scenario = scenario(&head, &flows);
     let (scenario, options) = (&scenario, &options);
@@ -93,6 +93,8 @@ fn equal_runs_have_equal_tables() {
         let mbps = flow(number).throughput_bps / 1e6;
         assert!((0.2..most_mbps).contains(&mbps), "flow {number}: {mbps} Mbit/s");
     }
+    let least = [0, 2].map(|number| flow(number).rtt_ms.unwrap().min);
+    assert!((40.0..70.0).contains(&least[0]) && least[1] >= 70.0, "{least:?} ms");
     assert!(flow(0).lost_packets > 0, "the link loses packets");
     // Of the kernel's own controller no parameters are known, of ours they are.
     assert!(both[0].info.flows[0].controller_params.is_empty());

@@ -140,6 +140,8 @@ class _Case:
     caps_bps: tuple[float | None, ...]
     #: What the paper printed of each flow: rate, bit/s, and RTT, ms.
     printed: tuple[tuple[float, float], ...] = ()
+    #: Of each flow, where they have RTTs of their own.
+    rtts: tuple[str, ...] = ()
 
     def jobs(self, scale: Scale) -> dict[str, list[Job]]:
         """By world, one per seed."""
@@ -148,6 +150,8 @@ class _Case:
             {"name": f"flow {number}", "controller": "mpc" if cap is None else f"mpc,cap={cap / 1e6:g} Mbit/s"}
             for number, cap in enumerate(self.caps_bps, start=1)
         ]
+        for flow, rtt in zip(flows, self.rtts, strict=False):
+            flow["rtt"] = rtt
         link = {"rate": f"{self.rate_bps / 1e6:g} Mbit/s", "rtt": self.rtt}
         tables = _tables(link, flows, duration=f"{duration_s:g} s", warmup=f"{duration_s / 3:g} s")
         label = f"kernel-mpc-{self.name.replace(' ', '-').replace(',', '').replace('/', '')}"
@@ -181,6 +185,8 @@ class _Case:
 
 #: Of 10 Gbit/s of Ethernet to Denver a tenth (mpc2020_sites).
 _TENTH_BPS = 1e9 * 1500 / 1538
+#: To Denver and to New York.
+_SITES = ("26.4 ms", "70.9 ms")
 _CASES = (
     _Case("100 Mbit/s", 100e6, "25 ms", (None,)),
     _Case("1 Gbit/s", 1e9, "25 ms", (None,)),
@@ -188,6 +194,8 @@ _CASES = (
     _Case("1 Gbit/s, cap 640 Mbit/s", 1e9, "25 ms", (640e6,)),
     _Case("table III, uncapped", _TENTH_BPS, "26.4 ms", (None, None), ((470e6, 27.1), (450e6, 27.1))),
     _Case("table III, capped", _TENTH_BPS, "26.4 ms", (300e6, 640e6), ((290e6, 27.1), (640e6, 26.6))),
+    _Case("table IV, uncapped", _TENTH_BPS, "26.4 ms", (None, None), ((860e6, 27.0), (230e6, 72.5)), _SITES),
+    _Case("table IV, capped", _TENTH_BPS, "26.4 ms", (700e6, 300e6), ((690e6, 26.5), (250e6, 71.0)), _SITES),
 )
 
 
