@@ -102,12 +102,9 @@ def test_flows_have_rtts_of_their_own() -> None:
         assert live["rtt_ms"]["p50"] == pytest.approx(sim["rtt_ms"]["p50"], abs=10)
         assert live["throughput_bps"] == pytest.approx(sim["throughput_bps"], rel=0.2)
     # Pairs of a dumbbell, whose wires have no rate of their own.
-    dumbbell = {
-        "topology": {"kind": "dumbbell", "pairs": 2, "access_rate": "unlimited", "access_delay": {"from": "1 ms", "to": "11 ms"}},
-        "duration": "1 s",
-        "warmup": "0.3 s",
-    }
-    near, far = pl.run(scenario + other.replace('rtt = "80 ms"', ""), on="live", overrides=dumbbell).result["flows"]
+    wires = "kind='dumbbell', pairs=2, access_rate='unlimited', access_delay={from='1 ms', to='11 ms'}"
+    changes = [f"topology={{{wires}}}", "duration=1 s", "warmup=0.3 s"]
+    near, far = pl.run(scenario + other.replace('rtt = "80 ms"', ""), on="live", overrides=changes).result["flows"]
     assert 24 <= near["rtt_ms"]["min"] < 44
     assert far["rtt_ms"]["min"] >= 64
 
