@@ -124,6 +124,27 @@ fn the_kernel_and_the_simulator_agree() {
 }
 
 #[test]
+fn the_kernels_dctcp_hears_marks_as_the_simulators_does() {
+    let test = "the_kernels_dctcp_hears_marks_as_the_simulators_does";
+    let Some(options) = options(test) else { return };
+    let queue = "queue = { kind = \"step\", threshold = \"20 packets\" }\nbuffer = \"1000 packets\"\n";
+    let head = format!("duration = \"4 s\"\nwarmup = \"1 s\"\n{LINK}{queue}");
+    let scenario = scenario(&head, &["controller = \"dctcp:linux\"\nstack = \"tcp\""]);
+    let guest = run(&scenario, &options).unwrap();
+    let mut watch = |_| ControlFlow::Continue(());
+    let sim = world::simulate(&scenario, None, Vec::new(), &mut |_| {}, &mut watch).unwrap();
+    let [link, sim_link] = [&guest, &sim].map(|run| &run.outcome.links[0]);
+    let used = [link, sim_link].map(|link| link.utilization.unwrap());
+    let waits = [link, sim_link].map(|link| link.queue_ms.unwrap().mean);
+    println!("{used:?} of the link, {waits:?} ms, {} and {} marks", link.marks, sim_link.marks);
+    assert_eq!((link.drops, sim_link.drops), (0, 0));
+    assert!(link.marks > 0 && sim_link.marks > 0);
+    assert!((used[0] - used[1]).abs() < 0.03, "{used:?} of the link");
+    // The queue stands near the step, 12 ms, in both.
+    assert!((waits[0] - waits[1]).abs() < 3.0, "{waits:?} ms");
+}
+
+#[test]
 fn a_controller_that_no_kernel_has_is_refused_by_name() {
     let Some(options) = options("a_controller_that_no_kernel_has_is_refused_by_name") else {
         return;
