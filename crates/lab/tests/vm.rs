@@ -127,7 +127,8 @@ fn the_kernel_and_the_simulator_agree() {
 fn the_kernels_dctcp_hears_marks_as_the_simulators_does() {
     let test = "the_kernels_dctcp_hears_marks_as_the_simulators_does";
     let Some(options) = options(test) else { return };
-    let queue = "queue = { kind = \"step\", threshold = \"20 packets\" }\nbuffer = \"1000 packets\"\n";
+    let queue =
+        "queue = { kind = \"step\", threshold = \"20 packets\" }\nbuffer = \"1000 packets\"\n";
     let head = format!("duration = \"4 s\"\nwarmup = \"1 s\"\n{LINK}{queue}");
     let scenario = scenario(&head, &["controller = \"dctcp:linux\"\nstack = \"tcp\""]);
     let guest = run(&scenario, &options).unwrap();
