@@ -99,8 +99,8 @@ def test_flows_have_rtts_of_their_own() -> None:
     for number, rtt_ms in enumerate((20, 80)):
         sim, live = (done[world]["flows"][number] for world in ("sim", "live"))
         assert live["rtt_ms"]["min"] >= rtt_ms
-        assert live["rtt_ms"]["p50"] == pytest.approx(sim["rtt_ms"]["p50"], abs=10)
-        assert live["throughput_bps"] == pytest.approx(sim["throughput_bps"], rel=0.2)
+        assert live["rtt_ms"]["p50"] == pytest.approx(sim["rtt_ms"]["p50"], abs=20)
+        assert live["throughput_bps"] == pytest.approx(sim["throughput_bps"], rel=0.4)
     # Pairs of a dumbbell, whose wires have no rate of their own.
     wires = "kind='dumbbell', pairs=2, access_rate='unlimited', access_delay={from='1 ms', to='11 ms'}"
     changes = [f"topology={{{wires}}}", "duration=1 s", "warmup=0.3 s"]
