@@ -28,7 +28,7 @@ stack = "{stack}"
     ("change", "error"),
     [
         (("flows.0.stack=tcp", "flows.0.controller=copa"), "controller = copa: stack `tcp` is the kernel's here"),
-        (("flows.0.ecn=ect0",), "ecn: the datagram endpoint's ACKs have no room for marks; allowed: off"),
+        (("flows.0.stack=tcp", "flows.0.controller=reno", "flows.0.ecn=ect1"), "ecn = ect1: the kernel's TCP sends ECT(0)"),
         (("flows.0.controller=hpcc",), "which the live datagram endpoint does not provide"),
         (("topology={kind='dumbbell'}",), "links `access-sender-1` and `bottleneck` both have a rate"),
         (("packets.data=80 B",), "packets.data = 80 B; allowed: "),
@@ -89,6 +89,24 @@ def test_a_python_controller_is_hosted_and_its_exception_ends_the_run() -> None:
 
     with pytest.raises(pl.RunError, match="enough"):
         pl.run(scenario, Failing, on="live")
+
+
+@real
+def test_flows_have_rtts_of_their_own() -> None:
+    scenario = SCENARIO.format(controller="window,packets=10", stack="datagram")
+    other = '[[flows]]\ncontroller = "window,packets=10"\nstack = "datagram"\nrtt = "80 ms"\n'
+    done = {world: pl.run(scenario + other, on=world).result for world in ("sim", "live")}
+    for number, rtt_ms in enumerate((20, 80)):
+        sim, live = (done[world]["flows"][number] for world in ("sim", "live"))
+        assert live["rtt_ms"]["min"] >= rtt_ms
+        assert live["rtt_ms"]["p50"] == pytest.approx(sim["rtt_ms"]["p50"], abs=20)
+        assert live["throughput_bps"] == pytest.approx(sim["throughput_bps"], rel=0.4)
+    # Pairs of a dumbbell, whose wires have no rate of their own.
+    wires = "kind='dumbbell', pairs=2, access_rate='unlimited', access_delay={from='1 ms', to='11 ms'}"
+    changes = [f"topology={{{wires}}}", "duration=1 s", "warmup=0.3 s"]
+    near, far = pl.run(scenario + other.replace('rtt = "80 ms"', ""), on="live", overrides=changes).result["flows"]
+    assert 24 <= near["rtt_ms"]["min"] < 44
+    assert far["rtt_ms"]["min"] >= 64
 
 
 @real

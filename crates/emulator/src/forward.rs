@@ -16,12 +16,12 @@ use paceline_net::{LinkSpec, PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 
 use crate::Error;
 use crate::arena::{Arena, Place};
+use crate::branch::{Access, BranchOf, Branches};
 use crate::counts::Counts;
-use crate::hosts::Access;
 use crate::log::{Log, LogFile};
 use crate::observer::Observer;
 use crate::packet::{FRAME_HEADER_BYTES, MAX_FRAME_BYTES, Outgoing, Segments, tag};
-use crate::passage::{Arrived, Passage};
+use crate::passage::{Arrived, Carried, Passage};
 use crate::tun::Device;
 
 /// One direction of an emulated link.
@@ -46,10 +46,36 @@ struct Piece {
     frame: Place,
     segments: Segments,
     index: u16,
+    branch: u32,
     /// What the observer calls its flow.
     flow: u32,
     /// When it reached the link.
     entered: Picos,
+}
+
+impl Carried for Piece {
+    fn branch(&self) -> u32 {
+        self.branch
+    }
+}
+
+/// A frame on the way to the link.
+struct Coming {
+    frame: Place,
+    segments: Segments,
+    branch: u32,
+}
+
+/// How it is found out which branch a frame takes.
+enum Branching {
+    /// All take the same.
+    None,
+    /// That of the host which sent it.
+    FromHost,
+    /// That of the host which it is for.
+    ToHost,
+    /// That of its flow.
+    OfFlow(BranchOf),
 }
 
 /// Packets of one frame that follow each other and leave together.
@@ -72,10 +98,11 @@ impl Run {
 pub struct Forwarder<S, D> {
     source: S,
     sink: D,
-    /// Between the hosts at the source and the link.
-    before: Access<(Place, Segments)>,
+    branching: Branching,
+    /// Between the source and the link.
+    before: Access<Coming>,
     passage: Passage<Piece>,
-    /// Between the link and the hosts at the sink.
+    /// Between the link and the sink.
     after: Access<Piece>,
     overhead_bytes: u32,
     delay_before: Picos,
@@ -95,6 +122,7 @@ impl<S: Device, D: Device> Forwarder<S, D> {
         Self {
             source,
             sink,
+            branching: Branching::None,
             before: Access::new(&[]),
             passage: Passage::new(direction.spec, seed, stream, log),
             after: Access::new(&[]),
@@ -110,10 +138,29 @@ impl<S: Device, D: Device> Forwarder<S, D> {
         Self { passage: self.passage.observed_by(observer), ..self }
     }
 
-    /// The same with a delay between the link and each host, at the source or at the sink.
-    pub fn with_access(mut self, at_source: &[Picos], at_sink: &[Picos]) -> Self {
-        self.before = Access::new(at_source);
-        self.after = Access::new(at_sink);
+    /// The same with a delay between the link and each host at the source.
+    pub fn with_hosts_at_source(mut self, delays: &[Picos]) -> Self {
+        self.before = Access::new(delays);
+        let is_direct = self.before.is_direct();
+        self.branching = if is_direct { Branching::None } else { Branching::FromHost };
+        self
+    }
+
+    /// The same with a delay between the link and each host at the sink.
+    pub fn with_hosts_at_sink(mut self, delays: &[Picos]) -> Self {
+        self.after = Access::new(delays);
+        let is_direct = self.after.is_direct();
+        self.branching = if is_direct { Branching::None } else { Branching::ToHost };
+        self
+    }
+
+    /// The same where flows have branches of their own. They end where the flows do: the observer is shown a packet as delivered
+    /// at the end of its branch, not of the link.
+    pub fn with_branches(mut self, branches: Option<Branches>) -> Self {
+        let Some(Branches { before, behind, branch_of }) = branches else { return self };
+        self.before = Access::new(&before);
+        self.after = Access::new(&behind);
+        self.branching = Branching::OfFlow(branch_of);
         self
     }
 
@@ -145,25 +192,37 @@ impl<S: Device, D: Device> Forwarder<S, D> {
         }
         let segments = Segments::of(&self.arena.room(len)[..len]);
         let frame = self.arena.keep(len, u32::from(segments.count));
+        let coming = Coming { frame, segments, branch: self.branch_of(frame) };
         if self.before.is_direct() {
-            self.enter_link(now, frame, segments);
+            self.enter_link(now, &coming);
         } else {
-            let packet = Arrived { item: (frame, segments), time: now, marked: false };
-            self.before.push(self.source.source(), packet);
+            let branch = coming.branch;
+            self.before.push(branch, Arrived { item: coming, time: now, marked: false });
             self.take_over(now);
+        }
+    }
+
+    /// The branch of the frame read last.
+    fn branch_of(&self, frame: Place) -> u32 {
+        let bytes = self.arena.bytes(frame);
+        match &self.branching {
+            Branching::None => 0,
+            Branching::FromHost => self.source.source() as u32,
+            Branching::ToHost => self.sink.host_of(bytes).unwrap_or_default() as u32,
+            Branching::OfFlow(branch_of) => branch_of(&bytes[FRAME_HEADER_BYTES..]),
         }
     }
 
     /// Lets what has reached the link by `now` enter it.
     fn take_over(&mut self, now: Picos) {
         while let Some(packet) = self.before.pop(now) {
-            let (frame, segments) = packet.item;
-            self.enter_link(packet.time, frame, segments);
+            self.enter_link(packet.time, &packet.item);
         }
     }
 
     /// The packets that a frame stands for reach the link.
-    fn enter_link(&mut self, now: Picos, frame: Place, segments: Segments) {
+    fn enter_link(&mut self, now: Picos, coming: &Coming) {
+        let Coming { frame, segments, branch } = *coming;
         // What is behind a delay of one length comes in the order in which it was sent, so it may be told at once.
         let entered = now + self.delay_before;
         self.passage.sample(entered);
@@ -176,7 +235,8 @@ impl<S: Device, D: Device> Forwarder<S, D> {
             if let Some(observer) = self.passage.observer() {
                 observer.on_entered(entered, flow, tag.bytes);
             }
-            self.passage.enter(entered, tag, Piece { frame, segments, index, flow, entered });
+            let piece = Piece { frame, segments, index, branch, flow, entered };
+            self.passage.enter(entered, tag, piece);
         }
         self.discard_dropped(entered);
     }
@@ -202,7 +262,7 @@ impl<S: Device, D: Device> Forwarder<S, D> {
             }
             let bytes = piece.segments.packet_bytes(piece.index) + self.overhead_bytes;
             self.counts.on_left(bytes, now - packet.time);
-            if self.after.is_direct() {
+            if !self.shows_at_link() {
                 self.show_delivered(&packet);
             }
         }
@@ -212,21 +272,26 @@ impl<S: Device, D: Device> Forwarder<S, D> {
         self.discard_dropped(until);
     }
 
-    /// A packet that has reached its host by `until`.
+    /// Whether the observer sees packets as delivered before they have reached their hosts.
+    fn shows_at_link(&self) -> bool {
+        matches!(self.branching, Branching::ToHost)
+    }
+
+    /// A packet that has reached the sink by `until`.
     fn leave(&mut self, until: Picos) -> Option<Arrived<Piece>> {
         if self.after.is_direct() {
             return self.passage.leave(until);
         }
         while let Some(packet) = self.passage.leave(until) {
-            let frame = self.arena.bytes(packet.item.frame);
-            let host = self.sink.host_of(frame).unwrap_or_default();
-            self.show_delivered(&packet);
-            self.after.push(host, packet);
+            if self.shows_at_link() {
+                self.show_delivered(&packet);
+            }
+            self.after.push(packet.item.branch, packet);
         }
         self.after.pop(until)
     }
 
-    /// Shows the observer a packet that has reached the far end of the link.
+    /// Shows the observer a packet that has been delivered.
     fn show_delivered(&mut self, packet: &Arrived<Piece>) {
         let piece = packet.item;
         let bytes = piece.segments.packet_bytes(piece.index) + self.overhead_bytes;

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::mpsc;
 
 use paceline_net::{Buffer, Capacity, LossModel, PS_PER_MS, QueueSpec};
 use proptest::prelude::*;
@@ -95,8 +96,8 @@ fn hosts_have_delays_of_their_own_and_share_the_link() {
         let spec = LinkSpec { capacity: Capacity::Constant(12e6), ..LinkSpec::default() };
         let (source, sink, forwarder) = forwarder(spec);
         let mut forwarder = match at_source {
-            true => forwarder.with_access(&delays, &[]),
-            false => forwarder.with_access(&[], &delays),
+            true => forwarder.with_hosts_at_source(&delays),
+            false => forwarder.with_hosts_at_sink(&delays),
         };
         let mut seen = Vec::new();
         let mut to_send = sent.iter().peekable();
@@ -114,6 +115,84 @@ fn hosts_have_delays_of_their_own_and_share_the_link() {
         assert_eq!(seen, arrivals, "{at_source}");
         assert_eq!(forwarder.counts.lateness.max_us(), Some(0.0));
     }
+}
+
+/// What an observer is shown: branch of a departure or flow of a delivery, when it came to the link, and when it left or arrived, ms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Shown {
+    Departure(u32, u64, u64),
+    Delivery(u32, u64, u64),
+}
+
+/// Calls a flow by the last byte of its packets, and tells what it is shown.
+struct Teller(mpsc::Sender<Shown>);
+
+impl Observer for Teller {
+    fn flow_of(&mut self, packet: &[u8]) -> u32 {
+        packet.last().copied().unwrap_or_default().into()
+    }
+    fn on_entered(&mut self, _: Picos, _: u32, _: u32) {}
+    fn on_departure(&mut self, branch: u32, entered: Picos, departs: Picos, _: u32, _: bool) {
+        let _ = self.0.send(Shown::Departure(branch, entered / PS_PER_MS, departs / PS_PER_MS));
+    }
+    fn on_dropped(&mut self, _: Picos, _: u32, _: u32) {}
+    fn on_delivered(&mut self, now: Picos, flow: u32, _: u32, entered: Picos) {
+        let _ = self.0.send(Shown::Delivery(flow, entered / PS_PER_MS, now / PS_PER_MS));
+    }
+    fn on_unwritable(&mut self, _: u32) {}
+    fn next_sample(&self) -> Option<(Picos, Picos)> {
+        None
+    }
+    fn on_sample(&mut self, _: Picos, _: Option<f64>, _: u64) {}
+    fn window(&self) -> [Picos; 2] {
+        [0, 0]
+    }
+    fn on_end(self: Box<Self>, _: Picos, _: Option<f64>) {}
+}
+
+/// Two flows of one host: one has 30 ms behind a link that takes 1 ms for a packet, the other 20 ms before it.
+#[test]
+fn flows_have_delays_of_their_own_on_both_sides_of_the_link() {
+    let branches = Branches {
+        before: vec![0, 20 * PS_PER_MS],
+        behind: vec![30 * PS_PER_MS, 0],
+        branch_of: Box::new(|packet| packet.last().copied().unwrap_or_default().into()),
+    };
+    let frame = |flow: u8| {
+        let mut frame = tcp_frame(false, 1460, 0, 0x10, 0);
+        (frame[1], *frame.last_mut().unwrap()) = (0, flow);
+        frame
+    };
+    let (tell, shown) = mpsc::channel();
+    let spec = LinkSpec { capacity: Capacity::Constant(12e6), ..LinkSpec::default() };
+    let (source, sink, forwarder) = forwarder(spec);
+    let forwarder = forwarder.with_branches(Some(branches));
+    let mut forwarder = forwarder.observed_by(Some(Box::new(Teller(tell))));
+    // Flow, when it sends, ms. They meet at the link at 20, 19, 20 and 45 ms; at 20 ms the one that was sent first comes first.
+    let mut to_send = [(1u8, 0), (0, 19), (0, 20), (1, 25)].into_iter().peekable();
+    let (mut seen, mut now) = (Vec::new(), 0);
+    while now < 100 * PS_PER_MS {
+        while let Some((flow, _)) = to_send.next_if(|(_, at)| at * PS_PER_MS == now) {
+            source.0.borrow_mut().push_back(frame(flow));
+        }
+        while forwarder.take_in(&|| now).unwrap() {}
+        forwarder.give_out(&|| now);
+        seen.extend(sink.0.borrow_mut().drain(..).map(|frame| (*frame.last().unwrap(), now)));
+        // At every time that it names, and a picosecond before, when nothing may leave yet.
+        let next_sent = to_send.peek().map_or(Picos::MAX, |(_, at)| at * PS_PER_MS);
+        let next = next_sent.min(forwarder.due().unwrap_or(Picos::MAX)).min(100 * PS_PER_MS);
+        now = if next > now + 1 { next - 1 } else { next };
+    }
+    let ms = |(flow, ms)| (flow, ms * PS_PER_MS);
+    assert_eq!(seen, [(1, 21), (1, 46), (0, 50), (0, 52)].map(ms));
+    drop(forwarder);
+    let shown: Vec<Shown> = shown.into_iter().collect();
+    let departures = shown.iter().filter(|shown| matches!(shown, Shown::Departure(..))).copied();
+    let expected = [(0, 19, 20), (1, 20, 21), (0, 20, 22), (1, 45, 46)];
+    assert_eq!(departures.collect::<Vec<_>>(), expected.map(|(b, e, d)| Shown::Departure(b, e, d)));
+    let deliveries = shown.iter().filter(|shown| matches!(shown, Shown::Delivery(..))).copied();
+    let expected = [(1, 20, 21), (1, 45, 46), (0, 19, 50), (0, 20, 52)];
+    assert_eq!(deliveries.collect::<Vec<_>>(), expected.map(|(f, e, a)| Shown::Delivery(f, e, a)));
 }
 
 #[test]
@@ -205,7 +284,13 @@ proptest! {
         codel in any::<bool>(),
         packets in 1u64..100,
         tick in 1u64..5,
+        delays in prop::option::of((0u64..4, 0u64..4)),
     ) {
+        let branches = delays.map(|(before, behind)| Branches {
+            before: vec![before * PS_PER_MS],
+            behind: vec![0, behind * PS_PER_MS],
+            branch_of: Box::new(|packet| packet.len() as u32 % 3),
+        });
         let spec = LinkSpec {
             capacity: Capacity::Constant(100e6),
             delay_ps: PS_PER_MS,
@@ -214,7 +299,8 @@ proptest! {
             loss: Some(LossModel::Bernoulli(0.05)),
             ..LinkSpec::default()
         };
-        let (source, sink, mut forwarder) = forwarder(spec);
+        let (source, sink, forwarder) = forwarder(spec);
+        let mut forwarder = forwarder.with_branches(branches);
         let now = Cell::new(0);
         for (payload, segment, v6, gap) in frames {
             now.set(now.get() + gap * PS_PER_MS);

@@ -12,6 +12,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::Error;
 use crate::address::claim;
+use crate::branch::Branches;
 use crate::counts::Counts;
 use crate::devices::Wiring;
 use crate::forward::{Forwarder, Stop, carry};
@@ -45,13 +46,15 @@ pub struct Hosted<T> {
 /// Runs `inside` on a thread whose sockets are behind the link, with what `outside` has made in the caller's namespace. What is
 /// under way when it returns may still arrive, for a second at most.
 ///
-/// `observers` see the uplink (from inside to outside) and the downlink. Logs of the emulation are not written.
+/// `observers` see the uplink (from inside to outside) and the downlink, whose flows may have `branches`. Logs of the emulation are
+/// not written.
 ///
 /// # Errors
 /// See [`Error`]. What was set up by then is gone.
 pub fn host<O: Send, T: Send>(
     emulation: Emulation,
     observers: [Option<Box<dyn Observer>>; 2],
+    branches: [Option<Branches>; 2],
     outside: impl FnOnce(&Ends) -> Result<O, Error>,
     inside: impl FnOnce(&Ends, O) -> T + Send,
 ) -> Result<Hosted<T>, Error> {
@@ -67,9 +70,11 @@ pub fn host<O: Send, T: Send>(
         let inner = wiring.make_inside(0)?;
         let Emulation { up, down, seed, realtime } = emulation;
         let [up_observer, down_observer] = observers;
+        let [up_branches, down_branches] = branches;
         let up = Forwarder::new(inner.another()?, device.another()?, up, (seed, 0), None);
         let down = Forwarder::new(device, inner, down, (seed, 1), None);
-        let (up, down) = (up.observed_by(up_observer), down.observed_by(down_observer));
+        let up = up.with_branches(up_branches).observed_by(up_observer);
+        let down = down.with_branches(down_branches).observed_by(down_observer);
         let stop = Stop::new()?;
         let ends = ends(Instant::now());
         thread::scope(|scope| {

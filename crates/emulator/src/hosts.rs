@@ -1,15 +1,13 @@
-//! Several hosts behind one link: their devices as one, and the delay between each and the link.
+//! Several hosts behind one link: their devices as one.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-use paceline_net::Picos;
 
 use crate::Error;
 use crate::packet::FRAME_HEADER_BYTES;
-use crate::passage::{Arrived, UnderWay};
 use crate::tun::{Device, Tun};
 
 /// The devices of all hosts. A frame is written to that of its destination.
@@ -100,41 +98,5 @@ impl Device for Hosts {
         };
         let address: [u8; 4] = packet.get(at..at + 4)?.try_into().ok()?;
         self.addresses.iter().position(|own| own.octets() == address)
-    }
-}
-
-/// What is on its way between the hosts and the link, each for the delay of its host.
-pub struct Access<T> {
-    /// Per host; none where there is no delay at all.
-    delays: Vec<Picos>,
-    under_way: UnderWay<T>,
-}
-
-impl<T: Send + 'static> Access<T> {
-    /// `delays` of the hosts.
-    pub fn new(delays: &[Picos]) -> Self {
-        let delays = if delays.iter().all(|delay| *delay == 0) { &[] } else { delays };
-        Self { delays: delays.into(), under_way: UnderWay::new(false) }
-    }
-
-    /// Nothing is delayed.
-    pub fn is_direct(&self) -> bool {
-        self.delays.is_empty()
-    }
-
-    /// `packet`, whose time is that at which it leaves its host or the link, is on the way from or to `host`.
-    pub fn push(&mut self, host: usize, mut packet: Arrived<T>) {
-        packet.time += self.delays.get(host).copied().unwrap_or(0);
-        self.under_way.push(packet);
-    }
-
-    /// What has arrived by `now`.
-    pub fn pop(&mut self, now: Picos) -> Option<Arrived<T>> {
-        self.under_way.pop(now)
-    }
-
-    /// When the next arrives.
-    pub fn due(&self) -> Option<Picos> {
-        self.under_way.next()
     }
 }

@@ -27,6 +27,7 @@
 
 mod address;
 mod arena;
+mod branch;
 mod counts;
 mod devices;
 mod error;
@@ -45,6 +46,7 @@ pub mod recorder;
 mod sys;
 mod tun;
 
+pub use branch::{BranchOf, Branches};
 pub use counts::{Counts, Lateness};
 pub use error::Error;
 pub use forward::{Alarm, Direction};

@@ -411,9 +411,9 @@ impl Site {
             let (up_log, up_writer) = logger("Uplink", &up, up_file)?;
             let (down_log, down_writer) = logger("Downlink", &down, down_file)?;
             let up = Forwarder::new(inside.another()?, outside.another()?, up, (seed, 0), up_log);
-            let up = up.with_access(delays, &[]).observed_by(up_watch);
+            let up = up.with_hosts_at_source(delays).observed_by(up_watch);
             let down = Forwarder::new(outside, inside, down, (seed, 1), down_log);
-            let down = down.with_access(&[], delays).observed_by(down_watch);
+            let down = down.with_hosts_at_sink(delays).observed_by(down_watch);
             if let Some(names) = &self.names {
                 let serve = || names.serve(stop);
                 thread("paceline-names").spawn_scoped(scope, serve).map_err(started)?;

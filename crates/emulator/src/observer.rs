@@ -9,12 +9,19 @@ pub trait Observer: Send {
     fn flow_of(&mut self, packet: &[u8]) -> u32;
     /// A packet of `flow` comes to the link.
     fn on_entered(&mut self, now: Picos, flow: u32, bytes: u32);
-    /// A packet that came at `entered` leaves, or will leave, the link at `departs`; `marked` by its queue.
-    fn on_departure(&mut self, entered: Picos, departs: Picos, bytes: u32, marked: bool);
+    /// A packet of the branch `branch` that came at `entered` leaves, or will leave, the link at `departs`; `marked` by its queue.
+    fn on_departure(
+        &mut self,
+        branch: u32,
+        entered: Picos,
+        departs: Picos,
+        bytes: u32,
+        marked: bool,
+    );
     /// A packet of `flow` is dropped.
     fn on_dropped(&mut self, now: Picos, flow: u32, bytes: u32);
     /// A packet of `flow` that came at `entered` has reached the far end of the link at `now`; behind it there may be a delay to
-    /// the packet's host.
+    /// the packet's host. Where the flows of [`crate::host`] have branches, it has reached the end of its branch.
     fn on_delivered(&mut self, now: Picos, flow: u32, bytes: u32, entered: Picos);
     /// The device at the far end did not take a packet of `flow`.
     fn on_unwritable(&mut self, flow: u32);

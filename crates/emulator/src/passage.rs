@@ -13,6 +13,12 @@ use paceline_net::{DropReason, Link, LinkSpec, Picos, QueueSpec, ServedLink, Ver
 use crate::log::Log;
 use crate::observer::Observer;
 
+/// What a direction carries.
+pub trait Carried: Send + 'static {
+    /// The branch that it takes.
+    fn branch(&self) -> u32;
+}
+
 /// A direction of a link in operation. `T` is what it carries.
 pub struct Passage<T> {
     model: Model<T>,
@@ -39,7 +45,7 @@ pub struct Arrived<T> {
     pub marked: bool,
 }
 
-impl<T: Send + 'static> Passage<T> {
+impl<T: Carried> Passage<T> {
     /// A direction that has carried nothing. `seed` and `stream` pick its random streams, as for [`Link`]. What random loss takes
     /// does not reach the link, and its log.
     pub fn new(spec: LinkSpec, seed: u64, stream: u64, log: Option<Log>) -> Self {
@@ -90,7 +96,7 @@ impl<T: Send + 'static> Passage<T> {
                         log.add(now, LogEvent::Departure { time: departs, bytes, arrived: now });
                     }
                     if let Some(observer) = observer {
-                        observer.on_departure(now, departs, tag.bytes, false);
+                        observer.on_departure(item.branch(), now, departs, tag.bytes, false);
                     }
                     let marked = tag.ecn == Ecn::Marked;
                     self.under_way.push(Arrived { item, time: arrives, marked });
@@ -166,7 +172,7 @@ fn observer_of(of: &mut Option<Box<dyn Observer>>) -> Option<&mut dyn Observer> 
 }
 
 /// Takes what `link` has dropped by `now`, since `arrived` bytes did.
-fn collect_dropped<T: Send + 'static>(
+fn collect_dropped<T: Carried>(
     link: &mut ServedLink<T>,
     now: Picos,
     arrived: Option<u32>,
@@ -198,7 +204,7 @@ fn log_drop(log: &mut Log, now: Picos, bytes: u32, reason: DropReason) {
 }
 
 /// Packets between the transmitter and the far end.
-pub enum UnderWay<T> {
+enum UnderWay<T> {
     /// They arrive in the order in which they left.
     InOrder(VecDeque<Arrived<T>>),
     /// Jitter or reordering lets them overtake each other. The number tells packets of one moment apart.
@@ -206,7 +212,7 @@ pub enum UnderWay<T> {
 }
 
 /// A packet with its number.
-pub struct Numbered<T> {
+struct Numbered<T> {
     number: u64,
     packet: Arrived<T>,
 }
@@ -237,9 +243,9 @@ impl<T> Ord for Numbered<T> {
     }
 }
 
-impl<T: Send + 'static> UnderWay<T> {
+impl<T: Carried> UnderWay<T> {
     /// Nothing yet; whether times never decrease from packet to packet.
-    pub fn new(in_order: bool) -> Self {
+    fn new(in_order: bool) -> Self {
         match in_order {
             true => Self::InOrder(VecDeque::new()),
             false => Self::AnyOrder { heap: BinaryHeap::new(), next: 0 },
@@ -247,7 +253,7 @@ impl<T: Send + 'static> UnderWay<T> {
     }
 
     /// Adds a packet.
-    pub fn push(&mut self, packet: Arrived<T>) {
+    fn push(&mut self, packet: Arrived<T>) {
         match self {
             Self::InOrder(queue) => queue.push_back(packet),
             Self::AnyOrder { heap, next } => {
@@ -272,14 +278,15 @@ impl<T: Send + 'static> UnderWay<T> {
             let marked = sent.packet.tag.ecn == Ecn::Marked;
             if let Some(observer) = observer {
                 let (bytes, arrived) = (sent.packet.tag.bytes, sent.packet.arrived);
-                observer.on_departure(arrived, sent.departs, bytes, marked);
+                let branch = sent.packet.item.branch();
+                observer.on_departure(branch, arrived, sent.departs, bytes, marked);
             }
             self.push(Arrived { item: sent.packet.item, time: sent.arrives, marked });
         }
     }
 
     /// When the next arrives.
-    pub fn next(&self) -> Option<Picos> {
+    fn next(&self) -> Option<Picos> {
         match self {
             Self::InOrder(queue) => queue.front().map(|packet| packet.time),
             Self::AnyOrder { heap, .. } => heap.peek().map(|Reverse(first)| first.packet.time),
@@ -287,7 +294,7 @@ impl<T: Send + 'static> UnderWay<T> {
     }
 
     /// What has arrived by `now`.
-    pub fn pop(&mut self, now: Picos) -> Option<Arrived<T>> {
+    fn pop(&mut self, now: Picos) -> Option<Arrived<T>> {
         if self.next()? > now {
             return None;
         }
@@ -306,6 +313,18 @@ mod tests {
         Buffer, Capacity, DelayTrace, Jitter, LossModel, PS_PER_MS, PS_PER_S, PS_PER_US, Reorder,
     };
     use proptest::prelude::*;
+
+    impl Carried for usize {
+        fn branch(&self) -> u32 {
+            0
+        }
+    }
+
+    impl Carried for () {
+        fn branch(&self) -> u32 {
+            0
+        }
+    }
 
     /// Carries packets that enter at `arrivals` (ps, bytes); the driver wakes only at times that are multiples of `tick`.
     fn carry(

@@ -64,7 +64,7 @@ fn tables(run: &Run, at: &Path) -> BTreeMap<String, Vec<u8>> {
 fn equal_runs_have_equal_tables() {
     let Some(options) = options("equal_runs_have_equal_tables") else { return };
     let folder = Folder::new("equal-runs");
-    // A trace and a queue that draw at random, the kernel's TCP, ours in the kernel and a datagram endpoint.
+    // A trace and a queue that draw at random, the kernel's TCP, ours in the kernel and a datagram endpoint farther away.
     fs::write(folder.0.join("steps.trace"), "1\n2\n2\n3\n5\n5\n7\n8\n").unwrap();
     let trace = folder.0.join("steps.trace");
     let head = format!(
@@ -72,9 +72,9 @@ fn equal_runs_have_equal_tables() {
         trace.display()
     );
     let flows = [
-        "name = \"kernel\"\ncontroller = \"cubic\"\nstack = \"tcp\"",
+        "name = \"kernel\"\ncontroller = \"cubic\"\nstack = \"tcp\"\necn = \"ect0\"",
         "name = \"ours\"\ncontroller = \"mpc,cap=4 Mbit/s\"\nstack = \"tcp\"",
-        "name = \"datagram\"\ncontroller = \"window,packets=8\"\nstack = \"datagram\"",
+        "name = \"datagram\"\ncontroller = \"window,packets=8\"\nstack = \"datagram\"\nrtt = \"70 ms\"",
     ];
     let scenario = scenario(&head, &flows);
     let (scenario, options) = (&scenario, &options);
@@ -93,6 +93,8 @@ fn equal_runs_have_equal_tables() {
         let mbps = flow(number).throughput_bps / 1e6;
         assert!((0.2..most_mbps).contains(&mbps), "flow {number}: {mbps} Mbit/s");
     }
+    let least = [0, 2].map(|number| flow(number).rtt_ms.unwrap().min);
+    assert!((40.0..70.0).contains(&least[0]) && least[1] >= 70.0, "{least:?} ms");
     assert!(flow(0).lost_packets > 0, "the link loses packets");
     // Of the kernel's own controller no parameters are known, of ours they are.
     assert!(both[0].info.flows[0].controller_params.is_empty());
@@ -119,6 +121,28 @@ fn the_kernel_and_the_simulator_agree() {
     // The bounds that the simulator's TCP is held to against other runs of this kernel (crates/sim/tests/linux.rs).
     assert!((used - sim_used).abs() < 0.03, "{used} and {sim_used}");
     assert!((rtt / sim_rtt - 1.0).abs() < 0.10, "{rtt} ms and {sim_rtt} ms");
+}
+
+#[test]
+fn the_kernels_dctcp_hears_marks_as_the_simulators_does() {
+    let test = "the_kernels_dctcp_hears_marks_as_the_simulators_does";
+    let Some(options) = options(test) else { return };
+    let queue =
+        "queue = { kind = \"step\", threshold = \"20 packets\" }\nbuffer = \"1000 packets\"\n";
+    let head = format!("duration = \"4 s\"\nwarmup = \"1 s\"\n{LINK}{queue}");
+    let scenario = scenario(&head, &["controller = \"dctcp:linux\"\nstack = \"tcp\""]);
+    let guest = run(&scenario, &options).unwrap();
+    let mut watch = |_| ControlFlow::Continue(());
+    let sim = world::simulate(&scenario, None, Vec::new(), &mut |_| {}, &mut watch).unwrap();
+    let [link, sim_link] = [&guest, &sim].map(|run| &run.outcome.links[0]);
+    let used = [link, sim_link].map(|link| link.utilization.unwrap());
+    let waits = [link, sim_link].map(|link| link.queue_ms.unwrap().mean);
+    println!("{used:?} of the link, {waits:?} ms, {} and {} marks", link.marks, sim_link.marks);
+    assert_eq!((link.drops, sim_link.drops), (0, 0));
+    assert!(link.marks > 0 && sim_link.marks > 0);
+    assert!((used[0] - used[1]).abs() < 0.03, "{used:?} of the link");
+    // The queue stands near the step, 12 ms, in both.
+    assert!((waits[0] - waits[1]).abs() < 3.0, "{waits:?} ms");
 }
 
 #[test]

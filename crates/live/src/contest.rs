@@ -48,6 +48,7 @@ pub fn send(
     route::adapt(&mut flow);
     let socket = socket_at(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(to).map_err(LiveError::system("connect a socket"))?;
+    sys::set_ecn(&socket, route::ecn_field(&flow)).map_err(LiveError::system("set up a socket"))?;
     let clock = Clock::new(Instant::now());
     let window = Window { warmup: 0, end: duration.max(1), sample: duration.max(1) };
     let name = flow.name.clone();
@@ -85,6 +86,7 @@ pub fn receive(port: u16, ready: impl FnOnce(u16), stop: &AtomicBool) -> Result<
 fn socket_at(address: SocketAddrV4) -> Result<UdpSocket, LiveError> {
     let made = UdpSocket::bind(address).and_then(|socket| {
         sys::note_arrivals(&socket)?;
+        sys::note_marks(&socket)?;
         sys::set_buffers(&socket, DATAGRAM_BUFFER)?;
         Ok(socket)
     });

@@ -17,6 +17,7 @@
 mod clock;
 pub mod contest;
 mod observe;
+mod ports;
 mod receive;
 mod route;
 mod run;
@@ -25,6 +26,7 @@ mod sys;
 mod tcp;
 mod tcp_info;
 pub mod traffic;
+mod way;
 mod wire;
 
 pub use run::{Finished, Health, LiveError, Loaded, Options, run, run_with};

@@ -1,12 +1,13 @@
 //! What is measured inside the emulator: the links of each direction and, on the way of the data, the flows.
 
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, OnceLock};
 
 use paceline_emulator::Observer;
 use paceline_net::Picos;
 use paceline_sim::LinkOutcome;
 use paceline_sim::hosted::{Delivery, LinkRecord, Window};
+
+use crate::ports::{Ports, Side};
 
 /// A recorded link of a direction.
 pub struct ObservedLink {
@@ -16,6 +17,23 @@ pub struct ObservedLink {
     pub record: LinkRecord,
     /// Where on the way it stands.
     pub place: Place,
+    /// Of each branch, whether it leads over this link; `None` where all do.
+    pub branches: Option<Vec<bool>>,
+}
+
+impl ObservedLink {
+    fn is_on(&self, branch: u32) -> bool {
+        let crossed = |branches: &Vec<bool>| branches.get(branch as usize).copied();
+        self.branches.as_ref().is_none_or(|branches| crossed(branches).unwrap_or(false))
+    }
+}
+
+/// What is measured of a flow.
+pub struct ObservedFlow {
+    /// The meters.
+    pub delivery: Delivery,
+    /// How long before it comes to the link with the queue a packet has been sent, ps.
+    pub before: Picos,
 }
 
 /// Where a link stands.
@@ -43,9 +61,8 @@ pub struct Observed {
 pub struct Watch {
     window: Window,
     links: Vec<ObservedLink>,
-    flows: Vec<Delivery>,
-    /// The port of each flow at the receiving end, known once the sockets are there.
-    ports: Arc<OnceLock<Vec<u16>>>,
+    flows: Vec<ObservedFlow>,
+    ports: Ports,
     last_sample: Picos,
     unwritable_packets: u64,
     to: Sender<Observed>,
@@ -59,14 +76,14 @@ impl Watch {
     pub fn new(
         window: Window,
         links: Vec<ObservedLink>,
-        flows: Vec<Delivery>,
-        ports: Arc<OnceLock<Vec<u16>>>,
+        flows: Vec<ObservedFlow>,
+        ports: Ports,
         to: Sender<Observed>,
     ) -> Self {
         Self { window, links, flows, ports, last_sample: 0, unwritable_packets: 0, to }
     }
 
-    fn flow(&mut self, flow: u32) -> Option<&mut Delivery> {
+    fn flow(&mut self, flow: u32) -> Option<&mut ObservedFlow> {
         self.flows.get_mut(flow as usize)
     }
 }
@@ -76,18 +93,27 @@ impl Observer for Watch {
         if self.flows.is_empty() {
             return NONE;
         }
-        let (Some(port), Some(ports)) = (data_port(packet), self.ports.get()) else { return NONE };
-        ports.iter().position(|known| *known == port).map_or(NONE, |flow| flow as u32)
+        match self.ports.flow_of(packet, Side::Data) {
+            Some((flow, true)) => flow,
+            _ => NONE,
+        }
     }
 
     fn on_entered(&mut self, _now: Picos, flow: u32, _bytes: u32) {
         if let Some(flow) = self.flow(flow) {
-            flow.on_entered();
+            flow.delivery.on_entered();
         }
     }
 
-    fn on_departure(&mut self, entered: Picos, departs: Picos, bytes: u32, marked: bool) {
-        for link in &mut self.links {
+    fn on_departure(
+        &mut self,
+        branch: u32,
+        entered: Picos,
+        departs: Picos,
+        bytes: u32,
+        marked: bool,
+    ) {
+        for link in self.links.iter_mut().filter(|link| link.is_on(branch)) {
             let (entered, departs, marked) = match link.place {
                 Place::Queue => (entered, departs, marked),
                 Place::Before(delay) => {
@@ -105,13 +131,13 @@ impl Observer for Watch {
             link.record.on_dropped(now);
         }
         if let Some(flow) = self.flow(flow) {
-            flow.on_dropped(now);
+            flow.delivery.on_dropped(now);
         }
     }
 
     fn on_delivered(&mut self, now: Picos, flow: u32, bytes: u32, entered: Picos) {
         if let Some(flow) = self.flow(flow) {
-            flow.on_delivered(now, bytes, entered);
+            flow.delivery.on_delivered(now, bytes, entered.saturating_sub(flow.before));
         }
     }
 
@@ -144,49 +170,9 @@ impl Observer for Watch {
             (link.number, link.record.finish(offered))
         };
         let links = self.links.into_iter().map(finish).collect();
-        let Self { flows, unwritable_packets, to, .. } = *self;
+        let flows = self.flows.into_iter().map(|flow| flow.delivery).collect();
+        let Self { unwritable_packets, to, .. } = *self;
         // Whoever started the run may have given it up.
         let _ = to.send(Observed { links, flows, unwritable_packets });
-    }
-}
-
-/// The destination port of an IPv4 packet that carries data: any UDP one, a TCP one with payload.
-fn data_port(packet: &[u8]) -> Option<u16> {
-    let first = *packet.first()?;
-    let header = usize::from(first & 15) * 4;
-    let is_first_fragment = packet.get(6)? & 0x1f == 0 && *packet.get(7)? == 0;
-    if first >> 4 != 4 || header < 20 || !is_first_fragment {
-        return None;
-    }
-    let transport = packet.get(header..)?;
-    let port = u16::from_be_bytes([*transport.get(2)?, *transport.get(3)?]);
-    match packet[9] {
-        17 => Some(port),
-        6 => (transport.len() > usize::from(transport.get(12)? >> 4) * 4).then_some(port),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn packet(protocol: u8, transport: &[u8]) -> Vec<u8> {
-        let mut packet = vec![0; 20];
-        (packet[0], packet[9]) = (0x45, protocol);
-        packet.extend_from_slice(transport);
-        packet
-    }
-
-    #[test]
-    fn data_is_told_from_acks() {
-        assert_eq!(data_port(&packet(17, &[9, 9, 1, 2, 0, 8, 0, 0])), Some(258));
-        let mut tcp = [0; 20];
-        (tcp[2], tcp[3], tcp[12]) = (1, 2, 5 << 4);
-        assert_eq!(data_port(&packet(6, &tcp)), None, "nothing but a header");
-        assert_eq!(data_port(&packet(6, &[&tcp[..], &[0]].concat())), Some(258));
-        for odd in [&[][..], &[0x45], &[0x60; 60], &packet(17, &[0, 0, 1]), &packet(1, &[0; 30])] {
-            assert_eq!(data_port(odd), None);
-        }
     }
 }

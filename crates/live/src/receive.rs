@@ -17,34 +17,42 @@ const LONGEST_SLEEP_MS: u16 = 50;
 pub struct Receiver {
     socket: UdpSocket,
     acknowledger: Acknowledger,
-    /// ACKs to be sent together, and to whom.
+    /// ACKs to be sent together, …
     outbox: Vec<u8>,
+    /// … the size of each, bytes, …
+    size: usize,
+    /// … and to whom.
     to: Option<SocketAddrV4>,
 }
 
 impl Receiver {
     /// Answers what comes to `socket`.
     pub fn new(socket: UdpSocket) -> Self {
-        Self { socket, acknowledger: Acknowledger::default(), outbox: Vec::new(), to: None }
+        let acknowledger = Acknowledger::default();
+        Self { socket, acknowledger, outbox: Vec::new(), size: HEADER_BYTES, to: None }
     }
 
     /// Answers everything that has come. What is no data packet is ignored.
     fn answer(&mut self, clock: &Clock, batch: &mut Batch) {
         loop {
             let offset = clock.offset();
-            let Self { socket, acknowledger, outbox, to } = self;
+            let Self { socket, acknowledger, outbox, size, to } = self;
             let came = batch.receive(socket, |datagram| {
                 let received = offset.arrival(datagram.received_ns);
                 let (bytes, now) = (datagram.bytes, ms(offset.now()));
                 let ack = acknowledger.answer(datagram.kept(), bytes, ms(received), now);
                 let Some(ack) = ack else { return };
-                if to.is_some_and(|to| to != datagram.source) {
-                    flush(socket, outbox, *to);
+                let marks = acknowledger.marks(datagram.ecn);
+                let marks = marks.as_ref().map_or(&[][..], |marks| marks);
+                let own_size = HEADER_BYTES + marks.len();
+                if to.is_some_and(|to| to != datagram.source) || *size != own_size {
+                    flush(socket, outbox, *size, *to);
                 }
-                *to = Some(datagram.source);
+                (*to, *size) = (Some(datagram.source), own_size);
                 outbox.extend_from_slice(&ack.to_bytes());
+                outbox.extend_from_slice(marks);
             });
-            flush(&self.socket, &mut self.outbox, self.to);
+            flush(&self.socket, &mut self.outbox, self.size, self.to);
             if !came.is_ok_and(|count| count == sys::RECEIVE_BATCH) {
                 return;
             }
@@ -52,14 +60,14 @@ impl Receiver {
     }
 }
 
-/// Sends ACKs. One that the kernel refuses is lost, as on any link.
-fn flush(socket: &UdpSocket, acks: &mut Vec<u8>, to: Option<SocketAddrV4>) {
+/// Sends ACKs of `size` bytes each. One that the kernel refuses is lost, as on any link.
+fn flush(socket: &UdpSocket, acks: &mut Vec<u8>, size: usize, to: Option<SocketAddrV4>) {
     if acks.is_empty() {
         return;
     }
-    if sys::send_segments(socket, acks, HEADER_BYTES, to).is_err() {
-        for ack in acks.chunks(HEADER_BYTES) {
-            let _ = sys::send_segments(socket, ack, HEADER_BYTES, to);
+    if sys::send_segments(socket, acks, size, to).is_err() {
+        for ack in acks.chunks(size) {
+            let _ = sys::send_segments(socket, ack, size, to);
         }
     }
     acks.clear();

@@ -3,15 +3,15 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, UdpSocket};
 use std::ops::ControlFlow;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use paceline_emulator::{Counts, Emulation, Ends, Error, Observer, host, set_realtime};
+use paceline_emulator::{Branches, Counts, Emulation, Ends, Error, Observer, host, set_realtime};
 use paceline_net::{PS_PER_NS, Picos};
-use paceline_sim::hosted::{HostedDatagram, SenderRecord, Window};
+use paceline_sim::hosted::{Delivery, HostedDatagram, SenderRecord, Window};
 use paceline_sim::{
     EngineStats, FlowPlan, LinkOutcome, Outcome, PacketSizes, Plan, PlanError, Stack,
 };
@@ -19,11 +19,13 @@ use paceline_sim::{
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
-use crate::observe::{Observed, Watch};
+use crate::observe::{Observed, ObservedFlow, Watch};
+use crate::ports::{Port, Ports, Side};
 use crate::receive::{self, Receiver as DatagramReceiver};
-use crate::route::{self, Way};
+use crate::route;
 use crate::send::{self, Driver, Ended};
 use crate::tcp::Congestion;
+use crate::way::{Way, both_ways};
 use crate::{sys, tcp};
 
 /// Socket buffers, bytes: a second at 100 Mbit/s, should a thread be held up.
@@ -125,17 +127,18 @@ pub fn run_with(
     plan.flows.iter_mut().for_each(route::adapt);
     let window = Window { warmup: plan.warmup_ps, end: plan.duration_ps, sample: plan.sample_ps };
     let overhead = route::overhead_bytes(&plan.flows[0]);
-    let way = |path: &[u32]| route::way(&plan.links, path, overhead, window);
-    let (up, down) = (way(&plan.flows[0].forward)?, way(&plan.flows[0].reverse)?);
+    let [up, down] = both_ways(&plan.links, &plan.flows, overhead, window)?;
     let packets: Vec<PacketSizes> = plan.flows.iter().map(|flow| flow.packets).collect();
-    let deliveries = plan.flows.iter().map(|flow| {
-        paceline_sim::hosted::Delivery::new(window, up.propagation, flow.packets.header_bytes)
+    let observed = up.flows.iter().zip(&packets).map(|(distance, sizes)| ObservedFlow {
+        delivery: Delivery::new(window, distance.propagation, sizes.header_bytes),
+        before: distance.before,
     });
 
-    let ports = Arc::new(OnceLock::new());
+    let ports = Ports::default();
     let (up_sender, up_observed) = mpsc::channel();
     let (down_sender, down_observed) = mpsc::channel();
-    let (up_flows, down_flows) = (deliveries.collect(), Vec::new());
+    let (up_flows, down_flows) = (observed.collect(), Vec::new());
+    let branches = [branches(&up, &ports, Side::Data), branches(&down, &ports, Side::Acks)];
     let Way { direction: up_direction, links: up_links, .. } = up;
     let Way { direction: down_direction, links: down_links, .. } = down;
     let observers: [Option<Box<dyn Observer>>; 2] = [
@@ -145,7 +148,9 @@ pub fn run_with(
     let (seed, realtime) = (plan.seed, options.realtime);
     let emulation = Emulation { up: up_direction, down: down_direction, seed, realtime };
     let flows = plan.flows;
-    let stacks: Vec<Stack> = flows.iter().map(|flow| flow.stack).collect();
+    let congestions = (0..).zip(&flows).map(|(n, flow)| congestion(&loaded.of_flows, n, flow));
+    let stacks: Vec<(Stack, Option<Congestion>)> =
+        flows.iter().map(|flow| flow.stack).zip(congestions).collect();
     let crew = Crew {
         window,
         seed,
@@ -153,15 +158,19 @@ pub fn run_with(
         realtime,
         cpu_ns: AtomicU64::new(0),
         failed: AtomicBool::new(false),
+        opening: Mutex::new(()),
     };
     let outside = |ends: &Ends| {
-        let sockets = stacks.iter().map(|stack| Far::new(*stack, ends.outside));
+        let far = |(stack, congestion): &(Stack, Option<Congestion>)| {
+            Far::new(*stack, congestion.as_ref(), ends.outside)
+        };
+        let sockets = stacks.iter().map(far);
         let sockets: Vec<Far> = sockets.collect::<io::Result<_>>().map_err(broken)?;
-        let known: io::Result<Vec<u16>> = sockets.iter().map(Far::port).collect();
-        let _ = ports.set(known.map_err(broken)?);
+        let known: io::Result<Vec<Port>> = sockets.iter().map(Far::port).collect();
+        ports.set(known.map_err(broken)?);
         Ok(sockets)
     };
-    let hosted = host(emulation, observers, outside, |ends, sockets| {
+    let hosted = host(emulation, observers, branches, outside, |ends, sockets| {
         crew.run(ends, flows, loaded, sockets, watch)
     })?;
     let Some(reports) = hosted.result? else { return Ok(None) };
@@ -172,6 +181,15 @@ pub fn run_with(
     Ok(Some(finish(reports, up, down, [&hosted.up, &hosted.down], packets, cpu_s)))
 }
 
+/// The branches that the flows of `way` have, if they have any.
+fn branches(way: &Way, ports: &Ports, side: Side) -> Option<Branches> {
+    let [before, behind] = way.branches.clone()?;
+    let ports = ports.clone();
+    let flow_of =
+        move |packet: &[u8]| ports.flow_of(packet, side).map_or(u32::MAX, |(flow, _)| flow);
+    Some(Branches { before, behind, branch_of: Box::new(flow_of) })
+}
+
 fn broken(error: io::Error) -> Error {
     Error::System { what: "make a socket", reason: error }
 }
@@ -179,6 +197,7 @@ fn broken(error: io::Error) -> Error {
 fn socket_at(address: SocketAddrV4) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     sys::note_arrivals(&socket)?;
+    sys::note_marks(&socket)?;
     sys::set_buffers(&socket, DATAGRAM_BUFFER)?;
     Ok(socket)
 }
@@ -190,24 +209,19 @@ enum Far {
 }
 
 impl Far {
-    fn new(stack: Stack, address: Ipv4Addr) -> io::Result<Self> {
+    fn new(stack: Stack, congestion: Option<&Congestion>, address: Ipv4Addr) -> io::Result<Self> {
         let address = SocketAddrV4::new(address, 0);
         Ok(match stack {
             Stack::Datagram(_) => Self::Datagram(socket_at(address)?),
-            Stack::Tcp(_) => {
-                let listener = TcpListener::bind(address)?;
-                sys::set_buffers(&listener, tcp::BUFFER)?;
-                Self::Tcp(listener)
-            }
+            Stack::Tcp(_) => Self::Tcp(tcp::listen(address, congestion)?),
         })
     }
 
-    fn port(&self) -> io::Result<u16> {
-        let address = match self {
-            Self::Datagram(socket) => socket.local_addr(),
-            Self::Tcp(listener) => listener.local_addr(),
-        };
-        Ok(address?.port())
+    fn port(&self) -> io::Result<Port> {
+        Ok(match self {
+            Self::Datagram(socket) => Port::Udp(socket.local_addr()?.port()),
+            Self::Tcp(listener) => Port::Tcp(listener.local_addr()?.port()),
+        })
     }
 }
 
@@ -228,6 +242,8 @@ struct Crew {
     cpu_ns: AtomicU64,
     /// Whether a flow has failed.
     failed: AtomicBool,
+    /// See [`tcp::Sending::opening`].
+    opening: Mutex<()>,
 }
 
 impl Crew {
@@ -252,6 +268,8 @@ impl Crew {
                     Far::Datagram(far) => {
                         let near = socket_at(SocketAddrV4::new(ends.inside, 0));
                         let near = near.map_err(LiveError::system("make a socket"))?;
+                        sys::set_ecn(&near, route::ecn_field(&flow))
+                            .map_err(LiveError::system("set up a socket"))?;
                         join(&near, &far).map_err(LiveError::system("connect a socket"))?;
                         receivers.push(DatagramReceiver::new(far));
                         let work = move || self.send(flow, number, &near, clock, stop);
@@ -344,7 +362,8 @@ impl Crew {
     ) -> Result<SenderRecord, LiveError> {
         let SocketAddr::V4(to) = to else { unreachable!("it was bound to an IPv4 address") };
         sleep_until(flow.start_ps, clock, stop);
-        let sending = tcp::Sending { to, clock, window: self.window, stop };
+        let (window, opening) = (self.window, &self.opening);
+        let sending = tcp::Sending { to, clock, window, stop, opening };
         let record = self.work(|| sending.run(flow, near));
         record.map_err(|error| {
             self.failed.store(true, Ordering::Relaxed);

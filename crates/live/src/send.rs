@@ -14,7 +14,7 @@ use paceline_sim::hosted::{DatagramAck, Departure, HostedDatagram, SenderRecord,
 
 use crate::clock::{Clock, ms};
 use crate::sys::{self, Batch};
-use crate::wire::{HEADER_BYTES, Header, IP_UDP_BYTES, Missing};
+use crate::wire::{HEADER_BYTES, Header, IP_UDP_BYTES, Missing, marks_in};
 
 /// Datagrams in a system call: together they stay below the 64 KiB of an IP packet.
 const SEND_BATCH: usize = 43;
@@ -49,7 +49,8 @@ impl Driver {
         let Some(ack) = header.ack.filter(|ack| self.host.has_sent(ack.sequence)) else { return };
         let missing = self.missing.on_ack(header.sequence, ack.sequence);
         self.asked = self.asked.max(arrived);
-        self.host.on_ack(arrived, DatagramAck { seq: ack.sequence, missing });
+        let marked = marks_in(datagram);
+        self.host.on_ack(arrived, DatagramAck { seq: ack.sequence, missing, marked });
     }
 
     /// The next packet that is to leave at `now`, if any. The host makes up for what `now` is later than it asked for.

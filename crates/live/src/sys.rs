@@ -31,6 +31,8 @@ pub struct Datagram {
     pub source: SocketAddrV4,
     /// When the kernel received it, ns of CLOCK_REALTIME.
     pub received_ns: Option<u64>,
+    /// The ECN field of its IP packet; 0 where the socket does not note it ([`note_marks`]).
+    pub ecn: u8,
 }
 
 impl Datagram {
@@ -97,16 +99,17 @@ impl Batch {
                 Ipv4Addr::from(u32::from_be(names[n].sin_addr.s_addr)),
                 u16::from_be(names[n].sin_port),
             );
-            let received_ns = timestamp(&messages[n].msg_hdr);
+            let (received_ns, ecn) = noted(&messages[n].msg_hdr);
             let bytes = messages[n].msg_len as usize;
-            take(&Datagram { start: self.starts[n], bytes, source, received_ns });
+            take(&Datagram { start: self.starts[n], bytes, source, received_ns, ecn });
         }
         Ok(received)
     }
 }
 
-/// The SCM_TIMESTAMPNS of a message that the kernel has filled in, ns.
-fn timestamp(header: &libc::msghdr) -> Option<u64> {
+/// The SCM_TIMESTAMPNS of a message that the kernel has filled in, ns, and the ECN field of its IP_TOS.
+fn noted(header: &libc::msghdr) -> (Option<u64>, u8) {
+    let (mut received_ns, mut ecn) = (None, 0);
     // SAFETY: the header describes control data that the kernel has just written and that is still there.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
     while !next.is_null() {
@@ -116,14 +119,18 @@ fn timestamp(header: &libc::msghdr) -> Option<u64> {
             // SAFETY: a control message of this type holds a timespec; its place need not be aligned.
             let time: libc::timespec =
                 unsafe { libc::CMSG_DATA(next).cast::<libc::timespec>().read_unaligned() };
-            return u64::try_from(time.tv_sec)
+            received_ns = u64::try_from(time.tv_sec)
                 .ok()
                 .map(|s| s.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64));
+        }
+        if control.cmsg_level == libc::IPPROTO_IP && control.cmsg_type == libc::IP_TOS {
+            // SAFETY: a control message of this type holds a byte.
+            ecn = unsafe { libc::CMSG_DATA(next).read() } & 3;
         }
         // SAFETY: as above.
         next = unsafe { libc::CMSG_NXTHDR(header, next) };
     }
-    None
+    (received_ns, ecn)
 }
 
 /// Sends `bytes` as datagrams of `segment` bytes each, the last one what is left, to `to`, or to whom the socket is connected.
@@ -192,6 +199,16 @@ fn set_number(socket: &impl AsFd, level: c_int, option: c_int, value: c_int) -> 
 /// Makes the kernel note when datagrams arrive.
 pub fn note_arrivals(socket: &impl AsFd) -> io::Result<()> {
     set_number(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
+/// Makes the kernel note the ECN fields of datagrams.
+pub fn note_marks(socket: &impl AsFd) -> io::Result<()> {
+    set_number(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)
+}
+
+/// Sets the ECN field of what a UDP socket sends.
+pub fn set_ecn(socket: &impl AsFd, field: u8) -> io::Result<()> {
+    set_number(socket, libc::IPPROTO_IP, libc::IP_TOS, field.into())
 }
 
 /// Gives the socket buffers of so many bytes, beyond the limit for others where that is allowed.

@@ -3,10 +3,13 @@
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, socket};
+use paceline_net::queue::Ecn;
 use paceline_net::{PS_PER_MS, Picos};
 use paceline_sim::FlowPlan;
 use paceline_sim::hosted::{SenderRecord, SenderSample, Times, Window};
@@ -16,7 +19,7 @@ use crate::sys;
 use crate::tcp_info::TcpInfo;
 
 /// Our controllers that the kernel may have, and what it calls them.
-pub const KERNEL_NAMES: [(&str, &str); 13] = [
+pub const KERNEL_NAMES: [(&str, &str); 14] = [
     ("reno", "reno"),
     ("cubic", "cubic"),
     ("bbr1", "bbr"),
@@ -30,10 +33,13 @@ pub const KERNEL_NAMES: [(&str, &str); 13] = [
     ("veno", "veno"),
     ("yeah", "yeah"),
     ("cdg", "cdg"),
+    ("dctcp", DCTCP),
 ];
+/// The one whose receiver has a part in it: it tells of each mark (RFC 8257, section 3.2).
+const DCTCP: &str = "dctcp";
 
 /// Socket buffers, bytes: 1 Gbit/s over half a second.
-pub const BUFFER: usize = 64 << 20;
+const BUFFER: usize = 64 << 20;
 /// What may wait in the kernel unsent: a flow that is to stop soon does.
 const UNSENT: u32 = 128 << 10;
 /// How often the connection is looked at.
@@ -54,6 +60,16 @@ pub fn available() -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
+/// What this network namespace makes of ECN: 0 nothing, 1 asks for it, 2 does so only when asked.
+const ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
+/// Whether it does without when the first attempt at a connection has no answer.
+const ECN_FALLBACK: &str = "/proc/sys/net/ipv4/tcp_ecn_fallback";
+
+/// Whether receivers of this network namespace take part in ECN.
+pub fn accepts_ecn() -> bool {
+    std::fs::read_to_string(ECN).is_ok_and(|text| text.trim() != "0")
+}
+
 /// The congestion control of a flow, as sockets name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Congestion {
@@ -71,16 +87,29 @@ impl Congestion {
     }
 }
 
+/// The receiving end of a flow before it is used; the connection inherits what is set.
+pub fn listen(address: SocketAddrV4, congestion: Option<&Congestion>) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    sys::set_buffers(&listener, BUFFER)?;
+    if congestion.is_some_and(|congestion| congestion.name == DCTCP) {
+        sys::set_congestion(&listener, DCTCP)?;
+    }
+    Ok(listener)
+}
+
 /// A flow's socket, which has chosen its congestion control.
 pub struct Near {
     file: OwnedFd,
     paces: bool,
+    /// Its packets are to be marked rather than dropped.
+    ecn: bool,
 }
 
 impl Near {
     /// Makes it in the network namespace of this thread. From here on the congestion control may lose its name.
     pub fn new(flow: &FlowPlan, congestion: Option<&Congestion>) -> io::Result<Self> {
-        let file = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let file = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
         if let Some(congestion) = congestion {
             sys::set_congestion(&file, &congestion.name)?;
         }
@@ -96,12 +125,38 @@ impl Near {
             sys::set_max_pacing_rate(&file, rate as u64)?;
         }
         let paces = flow.cap_bytes_per_s.is_some() || congestion.is_some_and(|known| known.paces);
-        Ok(Self { file, paces })
+        let ecn = flow.tag.ecn != Ecn::NotCapable;
+        Ok(Self { file, paces, ecn })
     }
 
-    fn connect(self, to: SocketAddrV4) -> io::Result<TcpStream> {
-        connect(self.file.as_raw_fd(), &SockaddrIn::from(to))?;
-        Ok(TcpStream::from(self.file))
+    /// Connects, in the network namespace of the socket.
+    fn connect(self, to: SocketAddrV4, opening: &Mutex<()>) -> io::Result<TcpStream> {
+        self.begin(to, opening)?;
+        while poll(&mut [PollFd::new(self.file.as_fd(), PollFlags::POLLOUT)], PollTimeout::NONE)
+            == Err(Errno::EINTR)
+        {}
+        let stream = TcpStream::from(self.file);
+        match stream.take_error()? {
+            Some(error) => Err(error),
+            None => Ok(stream),
+        }
+    }
+
+    /// Sends the first packet of the connection, which asks for ECN if the namespace's setting says so at that moment.
+    fn begin(&self, to: SocketAddrV4, opening: &Mutex<()>) -> io::Result<()> {
+        let _turn = opening.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if self.ecn {
+            std::fs::write(ECN_FALLBACK, "0")?;
+            std::fs::write(ECN, "1")?;
+        }
+        let begun = connect(self.file.as_raw_fd(), &SockaddrIn::from(to));
+        if self.ecn {
+            std::fs::write(ECN, "2")?;
+        }
+        match begun {
+            Err(error) if error != Errno::EINPROGRESS => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -115,14 +170,19 @@ pub struct Sending<'a> {
     pub window: Window,
     /// Ends the flow at once.
     pub stop: &'a AtomicBool,
+    /// Held while a connection begins: whether it asks for ECN is a setting that all have in common.
+    pub opening: &'a Mutex<()>,
 }
 
 impl Sending<'_> {
     /// Sends `flow`, from now to the end of the run, on a thread whose sockets are inside.
     pub fn run(&self, flow: FlowPlan, near: Near) -> io::Result<SenderRecord> {
         let mut books = Books::new(&flow, self.window, near.paces);
-        let mut stream = near.connect(self.to)?;
-        stream.set_nonblocking(true)?;
+        let with_ecn = near.ecn;
+        let mut stream = near.connect(self.to, self.opening)?;
+        if with_ecn && !TcpInfo::from_bytes(&sys::tcp_info(&stream)?).ecn {
+            return Err(io::Error::other("the connection came about without ECN"));
+        }
         let zeros = vec![0; UNSENT as usize];
         let mut left = flow.size_bytes.unwrap_or(u64::MAX);
         loop {

@@ -3,6 +3,8 @@
 /// A TCP connection as the kernel sees it. Packets are segments with payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
+    /// Both ends take part in ECN.
+    pub ecn: bool,
     /// Packets sent and not acknowledged.
     pub unacked: u32,
     /// Of these, selectively acknowledged.
@@ -29,6 +31,9 @@ pub struct TcpInfo {
     pub timeouts: Option<u16>,
 }
 
+/// TCPI_OPT_ECN.
+const OPTION_ECN: u8 = 8;
+
 impl TcpInfo {
     /// Reads what the kernel has written; what it does not know is 0.
     pub fn from_bytes(bytes: &[u8]) -> Self {
@@ -42,6 +47,7 @@ impl TcpInfo {
         };
         let timeouts = bytes.get(240..242).and_then(|part| part.try_into().ok());
         Self {
+            ecn: bytes.get(5).is_some_and(|options| options & OPTION_ECN != 0),
             unacked: word(24),
             sacked: word(28),
             lost: word(32),
@@ -79,10 +85,11 @@ mod tests {
             bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
         }
         bytes[104..112].copy_from_slice(&(1_u64 << 40).to_ne_bytes());
+        bytes[5] = 8 | 2 | 1;
         bytes[240..242].copy_from_slice(&5_u16.to_ne_bytes());
         let info = TcpInfo::from_bytes(&bytes);
         assert_eq!((info.srtt_us, info.cwnd, info.in_flight()), (40_000, 77, 8));
-        assert_eq!((info.pacing_bytes_per_s, info.timeouts), (1 << 40, Some(5)));
+        assert_eq!((info.pacing_bytes_per_s, info.timeouts, info.ecn), (1 << 40, Some(5), true));
         assert_eq!(TcpInfo::from_bytes(&bytes[..240]).timeouts, None);
         assert_eq!(TcpInfo::from_bytes(&[]), TcpInfo::default());
     }

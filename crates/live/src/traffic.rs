@@ -194,7 +194,14 @@ impl Observer for Traffic {
         flow.delivery.on_entered();
     }
 
-    fn on_departure(&mut self, entered: Picos, departs: Picos, bytes: u32, marked: bool) {
+    fn on_departure(
+        &mut self,
+        _branch: u32,
+        entered: Picos,
+        departs: Picos,
+        bytes: u32,
+        marked: bool,
+    ) {
         self.leaving.push_back(Leaving { entered, departs, bytes, marked });
     }
 
@@ -345,7 +352,7 @@ mod tests {
         assert_eq!((flow, up.flow_of(&packet(1, 9))), (1, 0));
         for k in 1..=3 {
             up.on_entered(0, flow, 1500);
-            up.on_departure(0, k * PS_PER_MS, 1500, false);
+            up.on_departure(0, 0, k * PS_PER_MS, 1500, false);
         }
         up.on_entered(0, flow, 1500);
         up.on_dropped(0, flow, 1500);
@@ -380,7 +387,7 @@ mod tests {
         let mut up = Traffic::new("uplink", spec, to.clone());
         for k in 1..=20u64 {
             up.on_entered(0, 0, 50_000);
-            up.on_departure(0, k * 100 * PS_PER_MS, 50_000, false);
+            up.on_departure(0, 0, k * 100 * PS_PER_MS, 50_000, false);
         }
         for k in 1..=10 {
             up.on_sample(k * SAMPLE, Some(50_000.0), 0);

@@ -2,8 +2,13 @@
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 48;
+/// Behind the header of an ACK for a packet that could be marked: how many packets have arrived marked. The contest's programs send
+/// no such packets.
+pub const MARKS_BYTES: usize = 8;
 /// IPv4 and UDP headers, bytes.
 pub const IP_UDP_BYTES: usize = 28;
+/// What the ECN field of a packet says that was marked.
+const CONGESTION_EXPERIENCED: u8 = 3;
 
 /// What a field says that means nothing.
 const UNUSED: u64 = u64::MAX;
@@ -65,6 +70,12 @@ impl Header {
     }
 }
 
+/// How many packets had arrived marked when `ack` was sent; 0 where it does not say.
+pub fn marks_in(ack: &[u8]) -> u64 {
+    let marks = ack.get(HEADER_BYTES..HEADER_BYTES + MARKS_BYTES);
+    marks.and_then(|marks| marks.try_into().ok()).map_or(0, u64::from_be_bytes)
+}
+
 /// Works out from a receiver's ACKs how many packets it has found missing: it numbers its ACKs, one per packet, so that a lost
 /// or overtaken ACK is not mistaken for a loss.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,6 +108,7 @@ impl Missing {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Acknowledger {
     sent: u64,
+    marked: u64,
 }
 
 impl Acknowledger {
@@ -119,6 +131,12 @@ impl Acknowledger {
         };
         Some(Header { sequence, sent_ms: now_ms, ack: Some(ack) })
     }
+
+    /// A data packet with this ECN field has come: what its ACK says of marks behind the header, if anything.
+    pub fn marks(&mut self, ecn: u8) -> Option<[u8; MARKS_BYTES]> {
+        self.marked += u64::from(ecn == CONGESTION_EXPERIENCED);
+        (ecn != 0).then_some(self.marked.to_be_bytes())
+    }
 }
 
 #[cfg(test)]
@@ -132,7 +150,7 @@ mod tests {
         let bytes = data.to_bytes();
         assert_eq!(bytes[..16], [0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 3]);
         assert_eq!(bytes[16..], [0xff; 32]);
-        let ack = Acknowledger { sent: 7 }.answer(&bytes, 1472, 40, 41).unwrap();
+        let ack = Acknowledger { sent: 7, marked: 0 }.answer(&bytes, 1472, 40, 41).unwrap();
         assert_eq!((ack.sequence, ack.sent_ms), (7, 41));
         let acked = Acked { sequence: 258, sent_ms: 3, received_ms: 40, payload_bytes: 1424 };
         assert_eq!(ack.ack, Some(acked));
@@ -147,6 +165,21 @@ mod tests {
         assert_eq!(receiver.answer(&ack, 48, 0, 0), None);
         assert_eq!(receiver.answer(&data[..47], 47, 0, 0), None);
         assert_eq!(receiver.sent, 1);
+    }
+
+    #[test]
+    fn marks_are_told_of_packets_that_could_have_them() {
+        let mut receiver = Acknowledger::default();
+        // Not capable, ECT(0), marked, ECT(1), marked.
+        let told = [0, 2, 3, 1, 3].map(|ecn| {
+            let data = Header { sequence: 0, sent_ms: 0, ack: None }.to_bytes();
+            let ack = receiver.answer(&data, 48, 0, 0).unwrap().to_bytes();
+            let marks = receiver.marks(ecn);
+            let ack = [&ack[..], marks.as_ref().map_or(&[], |marks| &marks[..])].concat();
+            (ack.len(), marks_in(&ack))
+        });
+        assert_eq!(told, [(48, 0), (56, 0), (56, 1), (56, 1), (56, 2)]);
+        assert_eq!(marks_in(&[1; 55]), 0);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::thread;
 
 use paceline_cc::{Controller, Needs, PathInfo, registry};
 use paceline_live::{Finished, LiveError, Options, contest, run};
-use paceline_net::queue::Tag;
-use paceline_net::{Buffer, Capacity, LinkSpec, LossModel, PS_PER_MS, PS_PER_S};
+use paceline_net::queue::{Ecn, Tag};
+use paceline_net::{Buffer, Capacity, LinkSpec, LossModel, PS_PER_MS, PS_PER_S, QueueSpec};
 use paceline_sim::{DatagramOptions, FlowPlan, NamedLink, PacketSizes, Plan, Stack, TcpOptions};
 
 /// One at a time: they would disturb each other.
@@ -179,6 +179,87 @@ fn the_kernels_tcp_fills_the_link() {
     assert!((cubic.pacing_bps, reno.pacing_bps.is_some()) == (None, true));
 }
 
+/// Flows of both stacks at 40 ms and at 100 ms, over a link that their windows and caps do not fill, live and simulated.
+#[test]
+fn flows_have_rtts_of_their_own_as_in_the_simulator() {
+    let Some(_turn) = turn("flows_have_rtts_of_their_own_as_in_the_simulator") else { return };
+    let far = |mut flow: FlowPlan| {
+        // 20 ms there and 40 ms back more than the others.
+        (flow.forward, flow.reverse) = (vec![2, 0], vec![1, 3]);
+        flow
+    };
+    let asked = || {
+        let mut links = links(50.0);
+        for ms in [20, 40] {
+            let spec = LinkSpec { delay_ps: ms * PS_PER_MS, ..LinkSpec::default() };
+            links.push(NamedLink { name: format!("far-{ms}"), spec, recorded: ms == 20 });
+        }
+        let mut flows = vec![
+            datagram("window", &[("packets", 20.0)]),
+            far(datagram("window", &[("packets", 20.0)])),
+            tcp("reno"),
+            far(tcp("reno")),
+        ];
+        flows.iter_mut().skip(2).for_each(|flow| flow.cap_bytes_per_s = Some(4_000_000 / 8));
+        plan(links, flows, 3)
+    };
+    let live = carry_out(asked()).outcome;
+    let sim = paceline_sim::run(asked()).unwrap();
+    for (flow, (live, sim)) in live.flows.iter().zip(&sim.flows).enumerate() {
+        let base = if flow % 2 == 0 { 40.0 } else { 100.0 };
+        let (rtt, sim_rtt) = (live.rtt_ms.unwrap(), sim.rtt_ms.unwrap());
+        assert!(rtt.min >= base, "flow {flow}: {rtt:?}");
+        assert!((rtt.p50 - sim_rtt.p50).abs() < 20.0, "flow {flow}: {rtt:?} and {sim_rtt:?}");
+        let share = live.throughput_bps / sim.throughput_bps;
+        assert!((0.7..1.3).contains(&share), "flow {flow}: {share} of the simulator's rate");
+        let queueing = live.queueing_delay_ms.unwrap();
+        assert!(
+            queueing.min >= 0.24 - 1e-6,
+            "flow {flow}: propagation is no queueing, {queueing:?}"
+        );
+        assert!(queueing.p50 < 15.0, "flow {flow}: {queueing:?}");
+    }
+    // The link of the far flows alone: what it carried is what they had.
+    let far = live.links.iter().find(|link| link.name == "far-20").unwrap();
+    let expected = live.flows[1].throughput_bps + live.flows[3].throughput_bps;
+    let share = far.throughput_bps / expected;
+    assert!((0.9..1.1).contains(&share), "{share} of what the far flows had");
+}
+
+/// Over a queue that marks from nearly a BDP on, so that half a window is enough, and has room for more than any flow puts there.
+#[test]
+fn queues_mark_the_packets_of_both_stacks() {
+    let Some(_turn) = turn("queues_mark_the_packets_of_both_stacks") else { return };
+    let asked = |mut flow: FlowPlan, ecn| {
+        flow.tag.ecn = ecn;
+        let mut links = links(20.0);
+        links[0].spec.queue = QueueSpec::Step { packets: 60 };
+        links[0].spec.buffer = Buffer { packets: Some(1000), ..Buffer::default() };
+        plan(links, vec![flow], 3)
+    };
+    for (name, ecn) in [("dctcp", Ecn::Capable), ("prague", Ecn::Scalable), ("reno", Ecn::Capable)]
+    {
+        let case = || match name {
+            "reno" => asked(tcp(name), ecn),
+            _ => asked(datagram(name, &[]), ecn),
+        };
+        let (live, sim) = (carry_out(case()), paceline_sim::run(case()).unwrap());
+        let [link, sim_link] = [&live.outcome, &sim].map(|of| &of.links[0]);
+        assert!(link.marks > 0 && sim_link.marks > 0, "{name}: {} {}", link.marks, sim_link.marks);
+        assert_eq!((link.drops, sim_link.drops), (0, 0), "{name}");
+        let used = [link, sim_link].map(|link| link.utilization.unwrap());
+        assert!((used[0] - used[1]).abs() < 0.2, "{name}: {used:?}");
+        // A flow that did not hear of the marks would fill the buffer, half a second.
+        let waits = [link, sim_link].map(|link| link.queue_ms.unwrap().p50);
+        assert!((waits[0] - waits[1]).abs() < 15.0, "{name}: {waits:?}");
+        println!("{name}: {used:?} {waits:?} ms {} {} marks", link.marks, sim_link.marks);
+        let is_datagram = live.packets[0].header_bytes == 76;
+        assert_eq!(live.packets[0].ack_bytes, if is_datagram { 84 } else { 52 });
+    }
+    let deaf = carry_out(asked(tcp("reno"), Ecn::NotCapable));
+    assert_eq!(deaf.outcome.links[0].marks, 0);
+}
+
 #[test]
 fn what_there_is_not_is_refused_by_name() {
     let refused = |change: &dyn Fn(&mut Plan)| {
@@ -194,14 +275,26 @@ fn what_there_is_not_is_refused_by_name() {
     assert!(error.contains("controller = latte") && error.contains("reno, cubic, bbr1"), "{error}");
     let error = refused(&|plan| plan.flows[0].needs = Needs::INT);
     assert!(error.contains("needs int, which the live datagram endpoint"), "{error}");
+    let error = refused(&|plan| {
+        plan.flows[0] = tcp("reno");
+        plan.flows[0].tag.ecn = Ecn::Scalable;
+    });
+    assert!(error.contains("ecn = ect1: the kernel's TCP sends ECT(0)"), "{error}");
     let error = refused(&|plan| plan.flows[0].packets.data_bytes = 100);
     assert!(error.contains("packets.data = 100 B"), "{error}");
     let error = refused(&|plan| {
+        let mut back = datagram("window", &[]);
+        (back.forward, back.reverse) = (vec![1], vec![0]);
+        plan.flows.push(back);
+    });
+    assert!(error.starts_with("link `there` carries data of flow `window` and ACKs of"), "{error}");
+    let error = refused(&|plan| {
         let mut other = datagram("window", &[]);
-        other.forward = vec![1];
+        (other.name, other.forward) = ("other".into(), vec![2]);
+        plan.links.push(links(10.0).remove(1));
         plan.flows.push(other);
     });
-    assert!(error.contains("`topology`"), "{error}");
+    assert!(error.starts_with("flow `other` does not cross link `there`"), "{error}");
 }
 
 #[test]

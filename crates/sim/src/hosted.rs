@@ -21,9 +21,13 @@ use crate::series::{Names, Rows, bps};
 use crate::stats::{Distribution, Resolution};
 use crate::transfer::Transfer;
 
-/// What a hosted datagram endpoint gives a controller: its ACKs, those of the contest, have no room for marks or telemetry.
-pub const DATAGRAM_PROVIDES: Needs =
-    Needs::PACING.and(Needs::RATE_SAMPLE).and(Needs::SEND_EVENTS).and(Needs::TIMERS);
+/// What a hosted datagram endpoint gives a controller: all but telemetry, which no network writes.
+pub const DATAGRAM_PROVIDES: Needs = Needs::PACING
+    .and(Needs::RATE_SAMPLE)
+    .and(Needs::SEND_EVENTS)
+    .and(Needs::TIMERS)
+    .and(Needs::CE_COUNT)
+    .and(Needs::ECT1);
 
 /// When a run measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +56,8 @@ pub struct DatagramAck {
     pub seq: u64,
     /// Packets that the receiver had found missing by then.
     pub missing: u64,
+    /// Packets that had reached it marked.
+    pub marked: u64,
 }
 
 /// The sending end of a datagram flow.
@@ -139,12 +145,14 @@ impl HostedDatagram {
 
     /// An ACK that reached this machine at `arrived`. What cannot be one is ignored: of a packet that was not sent, or not yet.
     pub fn on_ack(&mut self, arrived: Picos, ack: DatagramAck) {
-        let DatagramAck { seq, missing } = ack;
+        let DatagramAck { seq, missing, marked } = ack;
         let sent_ns = self.sender.sent_ns(seq).filter(|_| self.has_sent(seq));
         if !self.has_sent(missing) || sent_ns.is_none_or(|sent_ns| sent_ns > arrived / PS_PER_NS) {
             return;
         }
         let packet = Packet::data(0, seq, 0, 0, 0).acknowledging(missing, (0, 0), 0);
+        // Counted modulo a power of two, on both sides.
+        let packet = packet.reporting(0, marked as u16);
         self.sender.on_ack(arrived, &packet, &mut self.meter);
     }
 
@@ -529,7 +537,10 @@ mod tests {
                     missing += 1;
                 } else {
                     free = now.max(free) + SERVICE;
-                    acks.push_back((free + RTT, DatagramAck { seq: departure.seq, missing }));
+                    acks.push_back((
+                        free + RTT,
+                        DatagramAck { seq: departure.seq, missing, marked: 0 },
+                    ));
                 }
             }
             let ack = acks.front().map_or(Picos::MAX, |(arrives, _)| *arrives);
