@@ -14,6 +14,8 @@ struct cc_native {
 	cc_u64 fields;
 	void (*init)(void *state, const struct cc_path *path, const void *params);
 	void (*on_ack)(void *state, const struct cc_ack *ack);
+	/* on_ack, and then control. */
+	struct cc_control (*answer)(void *state, const struct cc_ack *ack);
 	void (*on_loss)(void *state, const struct cc_loss *loss);
 	void (*on_rto)(void *state, const struct cc_timeout *timeout);
 	void (*on_spurious_loss)(void *state, const struct cc_undo *undo);
@@ -64,6 +66,14 @@ static void cc_native_set_cap(void *state, const void *params, cc_u64 bytes_per_
 		name##_control(state, &control);                                                \
 		return control;                                                                 \
 	}                                                                                       \
+	static struct cc_control name##_native_answer(void *state, const struct cc_ack *ack)    \
+	{                                                                                       \
+		struct cc_control control;                                                      \
+                                                                                                \
+		name##_on_ack(state, ack);                                                      \
+		name##_control(state, &control);                                                \
+		return control;                                                                 \
+	}                                                                                       \
 	static void name##_native_observe(const void *state, cc_u64 *out)                       \
 	{                                                                                       \
 		name##_observe(state, out);                                                     \
@@ -75,6 +85,7 @@ static void cc_native_set_cap(void *state, const void *params, cc_u64 bytes_per_
 		.fields = (field_count),                                                        \
 		.init = name##_native_init,                                                     \
 		.on_ack = name##_native_on_ack,                                                 \
+		.answer = name##_native_answer,                                                 \
 		.on_loss = name##_native_on_loss,                                               \
 		.on_rto = name##_native_on_rto,                                                 \
 		.on_spurious_loss = name##_native_on_spurious_loss,                             \

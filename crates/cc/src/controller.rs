@@ -74,6 +74,11 @@ pub trait Controller: Send {
     fn on_timer(&mut self, _now_ns: u64) {}
     /// What the host must do now.
     fn control(&self) -> Control;
+    /// [`Self::on_ack`], and what [`Self::control`] says then: what comes with every packet is one call instead of two.
+    fn answer(&mut self, ack: &Ack<'_>) -> Control {
+        self.on_ack(ack);
+        self.control()
+    }
     /// Writes one value per entry of the algorithm's [`Field`] table, in that field's unit; NaN where there is none yet.
     fn observe(&self, _out: &mut [f64]) {}
 }

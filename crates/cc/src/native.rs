@@ -20,6 +20,7 @@ pub(crate) struct Vtable {
     fields: u64,
     init: unsafe extern "C" fn(*mut u64, *const PathInfo, *const u64),
     on_ack: unsafe extern "C" fn(*mut u64, *const AckSample),
+    answer: unsafe extern "C" fn(*mut u64, *const AckSample) -> Control,
     on_loss: unsafe extern "C" fn(*mut u64, *const Loss),
     on_rto: unsafe extern "C" fn(*mut u64, *const Timeout),
     on_spurious_loss: unsafe extern "C" fn(*mut u64, *const Undo),
@@ -287,6 +288,11 @@ impl Controller for Native {
         // SAFETY: `state` was made for this vtable and is only read. Returned by value, C writes it where the host reads it: a copy
         // in one piece of what was just written piece by piece would have to wait for it.
         unsafe { (self.vtable.control)(self.state.as_ptr()) }
+    }
+
+    fn answer(&mut self, ack: &Ack<'_>) -> Control {
+        // SAFETY: as in `on_ack`.
+        unsafe { (self.vtable.answer)(self.state.as_mut_ptr(), &ack.sample) }
     }
 
     fn observe(&self, out: &mut [f64]) {

@@ -3,27 +3,44 @@
 
 use crate::event::AckSample;
 
+/// The round trip under way. By default none is: the first ACK starts one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Round {
+    ends_at_delivered: u64,
+}
+
+impl Round {
+    /// Notes an ACK; true when it starts a new round.
+    pub fn on_ack(&mut self, ack: &AckSample) -> bool {
+        let starts = ack.prior_delivered_total_bytes >= self.ends_at_delivered;
+        if starts {
+            self.ends_at_delivered = ack.delivered_total_bytes;
+        }
+        starts
+    }
+}
+
 /// Counts round trips.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RoundCounter {
-    ends_at_delivered: u64,
+    round: Round,
     rounds: u64,
 }
 
 impl RoundCounter {
     /// Notes an ACK; true when it starts a new round. The first ACK does.
     pub fn on_ack(&mut self, ack: &AckSample) -> bool {
-        let starts = self.rounds == 0 || ack.prior_delivered_total_bytes >= self.ends_at_delivered;
-        if starts {
-            self.restart(ack.delivered_total_bytes);
-            self.rounds += 1;
+        if self.rounds == 0 {
+            self.restart(0);
         }
+        let starts = self.round.on_ack(ack);
+        self.rounds += u64::from(starts);
         starts
     }
 
     /// Lets the current round end with data sent from now on, when `delivered_total_bytes` have been delivered.
     pub fn restart(&mut self, delivered_total_bytes: u64) {
-        self.ends_at_delivered = delivered_total_bytes;
+        self.round.ends_at_delivered = delivered_total_bytes;
     }
 
     /// Rounds begun so far.

@@ -25,6 +25,7 @@ impl RttEstimator {
     }
 
     /// Takes an RTT sample, ns, and ends any back-off (rule 5.7). A sample of 0 counts as 1 ns.
+    #[inline]
     pub fn on_sample(&mut self, rtt_ns: u64) {
         let rtt_ns = rtt_ns.clamp(1, u64::MAX / 16);
         if self.srtt_ns == 0 {

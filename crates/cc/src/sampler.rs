@@ -148,6 +148,7 @@ impl RateSampler {
 
     /// An ACK at `now_ns` newly acknowledges packets, the newest of them carrying `newest`. Writes the rate sample and the
     /// totals into `sample`; samples over less than `min_rtt_ns` are invalid (0 bytes over 0 ns).
+    #[inline]
     pub fn on_ack(
         &mut self,
         now_ns: u64,
@@ -187,6 +188,12 @@ impl RateSampler {
         self.delivered_packets += u64::from(acked_packets);
         self.delivered_ns = now_ns;
         sample.delivered_total_bytes = self.delivered_total_bytes();
+    }
+
+    /// When the last ACK came, ns; 0 before the first.
+    #[inline]
+    pub fn last_ack_ns(&self) -> u64 {
+        self.delivered_ns
     }
 
     /// Bytes delivered since the start.

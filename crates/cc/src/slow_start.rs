@@ -4,7 +4,7 @@
 //! constants), and limited (RFC 3742), which slows down instead. ACKs in, growth in packets and "leave now" out; the controller then sets ssthresh = cwnd.
 
 use crate::event::AckSample;
-use crate::round::RoundCounter;
+use crate::round::Round;
 
 const MS: u64 = 1_000_000;
 /// Samples a round needs before its minimum RTT counts (RFC 9406 N_RTT_SAMPLE; Linux HYSTART_MIN_SAMPLES).
@@ -68,58 +68,89 @@ pub fn delay_threshold_ns(base_rtt_ns: u64) -> u64 {
 /// State of slow start.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowStart {
-    kind: SlowStartKind,
+    way: Way,
     /// Whether the host paces, which spaces the ACK train and makes the limit L unnecessary.
     paced: bool,
-    rounds: RoundCounter,
+    round: Round,
     round_min_ns: u64,
-    last_round_min_ns: u64,
     samples: u32,
-    /// HyStart++: minimum RTT when conservative slow start began, and rounds in it; `None` outside.
-    css: Option<(u64, u32)>,
-    /// HyStart: start of the round and the last ACK of the train, ns.
+}
+
+/// A [`SlowStartKind`] and what it alone has to know: every flow of many pays for the largest.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Standard,
+    /// Applies to the first slow start only (RFC 9406 §4.3).
+    HyStartPlusPlus {
+        last_round_min_ns: u64,
+        /// Minimum RTT when conservative slow start began, and rounds in it; [`OUTSIDE_CSS`] outside.
+        css_baseline_ns: u64,
+        css_rounds: u32,
+    },
+    HyStart(HyStart),
+    Limited,
+}
+
+const OUTSIDE_CSS: u64 = u64::MAX;
+
+/// HyStart: start of the round, the last ACK of the train, and the smallest RTT, ns.
+#[derive(Clone, Copy, Debug)]
+struct HyStart {
     round_start_ns: u64,
     train_ns: u64,
     delay_min_ns: u64,
-    /// HyStart++ applies to the first slow start only (RFC 9406 §4.3).
-    after_loss: bool,
+}
+
+impl Way {
+    fn of(kind: SlowStartKind) -> Self {
+        match kind {
+            SlowStartKind::Standard => Self::Standard,
+            SlowStartKind::HyStartPlusPlus => Self::HyStartPlusPlus {
+                last_round_min_ns: u64::MAX,
+                css_baseline_ns: OUTSIDE_CSS,
+                css_rounds: 0,
+            },
+            SlowStartKind::HyStart => {
+                let (round_start_ns, train_ns, delay_min_ns) = (0, 0, u64::MAX);
+                Self::HyStart(HyStart { round_start_ns, train_ns, delay_min_ns })
+            }
+            SlowStartKind::Limited => Self::Limited,
+        }
+    }
 }
 
 impl SlowStart {
     /// Slow start of a new connection, on a host that paces (`paced`) or sends on every ACK.
     pub fn new(kind: SlowStartKind, paced: bool) -> Self {
         Self {
-            kind,
+            way: Way::of(kind),
             paced,
-            rounds: RoundCounter::default(),
+            round: Round::default(),
             round_min_ns: u64::MAX,
-            last_round_min_ns: u64::MAX,
             samples: 0,
-            css: None,
-            round_start_ns: 0,
-            train_ns: 0,
-            delay_min_ns: u64::MAX,
-            after_loss: false,
         }
     }
 
     /// Slow start begins anew after a timeout.
     pub fn on_rto(&mut self) {
-        *self = Self { after_loss: true, ..Self::new(self.kind, self.paced) };
+        let kind = match self.way {
+            Way::Standard | Way::HyStartPlusPlus { .. } => SlowStartKind::Standard,
+            Way::HyStart(_) => SlowStartKind::HyStart,
+            Way::Limited => SlowStartKind::Limited,
+        };
+        *self = Self::new(kind, self.paced);
     }
 
     /// An ACK that the window limited arrives in slow start; the window is `cwnd` packets.
     pub fn on_ack(&mut self, ack: &AckSample, cwnd: f64) -> SlowStartStep {
         // RFC 5681 (2), counting what was acknowledged (RFC 3465) so that delayed ACKs do not halve the growth.
         let acked = f64::from(ack.acked_packets);
-        match self.kind {
-            SlowStartKind::HyStartPlusPlus if !self.after_loss => {
-                self.hystart_plus_plus(ack, acked)
-            }
-            SlowStartKind::HyStart => {
+        match self.way {
+            Way::HyStartPlusPlus { .. } => self.hystart_plus_plus(ack, acked),
+            Way::HyStart(_) => {
                 SlowStartStep { growth_packets: acked, exit: self.hystart(ack, cwnd) }
             }
-            SlowStartKind::Limited if cwnd > MAX_SSTHRESH => {
+            Way::Limited if cwnd > MAX_SSTHRESH => {
                 // RFC 3742 §2: K = int(cwnd / (0.5 max_ssthresh)), cwnd += MSS / K per packet acknowledged.
                 let k = libm::floor(cwnd / (0.5 * MAX_SSTHRESH));
                 SlowStartStep { growth_packets: acked / k, exit: false }
@@ -128,76 +159,90 @@ impl SlowStart {
         }
     }
 
-    /// RFC 9406 §4.2.
-    fn hystart_plus_plus(&mut self, ack: &AckSample, acked: f64) -> SlowStartStep {
-        let mut exit = false;
-        if self.rounds.on_ack(ack) {
-            self.last_round_min_ns = self.round_min_ns;
-            self.round_min_ns = u64::MAX;
-            self.samples = 0;
-            if let Some((_, rounds)) = &mut self.css {
-                *rounds += 1;
-                exit = *rounds >= CSS_ROUNDS;
-            }
-        }
-        if ack.rtt_ns > 0 {
-            self.round_min_ns = self.round_min_ns.min(ack.rtt_ns);
+    /// A round begins: returns the smallest RTT of the last one.
+    fn begin_round(&mut self) -> u64 {
+        self.samples = 0;
+        std::mem::replace(&mut self.round_min_ns, u64::MAX)
+    }
+
+    fn take_sample(&mut self, rtt_ns: u64) {
+        if rtt_ns > 0 {
+            self.round_min_ns = self.round_min_ns.min(rtt_ns);
             self.samples += 1;
         }
-        if self.samples >= MIN_SAMPLES {
-            match self.css {
-                None if self.last_round_min_ns != u64::MAX => {
-                    let threshold_ns = delay_threshold_ns(self.last_round_min_ns);
-                    if self.round_min_ns >= self.last_round_min_ns.saturating_add(threshold_ns) {
-                        self.css = Some((self.round_min_ns, 0));
-                    }
-                }
-                // The rise was jitter: resume slow start.
-                Some((baseline_ns, _)) if self.round_min_ns < baseline_ns => self.css = None,
-                _ => {}
+    }
+
+    /// RFC 9406 §4.2.
+    fn hystart_plus_plus(&mut self, ack: &AckSample, acked: f64) -> SlowStartStep {
+        let finished_min_ns = self.round.on_ack(ack).then(|| self.begin_round());
+        self.take_sample(ack.rtt_ns);
+        let Way::HyStartPlusPlus { last_round_min_ns, css_baseline_ns, css_rounds } = &mut self.way
+        else {
+            return SlowStartStep { growth_packets: acked, exit: false };
+        };
+        let mut exit = false;
+        if let Some(min_ns) = finished_min_ns {
+            *last_round_min_ns = min_ns;
+            if *css_baseline_ns != OUTSIDE_CSS {
+                *css_rounds += 1;
+                exit = *css_rounds >= CSS_ROUNDS;
             }
         }
-        let limit = if self.paced { f64::INFINITY } else { MAX_GROWTH_UNPACED };
-        let divisor = if self.css.is_some() { CSS_GROWTH_DIVISOR } else { 1.0 };
-        SlowStartStep {
-            growth_packets: acked.min(limit) / divisor,
-            exit: exit && self.css.is_some(),
+        if self.samples >= MIN_SAMPLES {
+            if *css_baseline_ns != OUTSIDE_CSS {
+                if self.round_min_ns < *css_baseline_ns {
+                    // The rise was jitter: resume slow start.
+                    *css_baseline_ns = OUTSIDE_CSS;
+                }
+            } else if *last_round_min_ns != u64::MAX {
+                let threshold_ns = delay_threshold_ns(*last_round_min_ns);
+                if self.round_min_ns >= last_round_min_ns.saturating_add(threshold_ns) {
+                    (*css_baseline_ns, *css_rounds) = (self.round_min_ns, 0);
+                }
+            }
         }
+        let in_css = *css_baseline_ns != OUTSIDE_CSS;
+        let limit = if self.paced { f64::INFINITY } else { MAX_GROWTH_UNPACED };
+        let divisor = if in_css { CSS_GROWTH_DIVISOR } else { 1.0 };
+        SlowStartStep { growth_packets: acked.min(limit) / divisor, exit: exit && in_css }
     }
 
     /// Linux: leave when the ACK train spans half the minimum RTT, or when the round's minimum RTT shows a queue.
     fn hystart(&mut self, ack: &AckSample, cwnd: f64) -> bool {
+        let starts_round = self.round.on_ack(ack);
+        if starts_round {
+            self.begin_round();
+        }
+        let Way::HyStart(HyStart { round_start_ns, train_ns, delay_min_ns }) = &mut self.way else {
+            return false;
+        };
         if ack.rtt_ns > 0 {
-            self.delay_min_ns = self.delay_min_ns.min(ack.rtt_ns);
+            *delay_min_ns = (*delay_min_ns).min(ack.rtt_ns);
         }
-        if self.rounds.on_ack(ack) {
-            self.round_start_ns = ack.now_ns;
-            self.train_ns = ack.now_ns;
-            self.round_min_ns = u64::MAX;
-            self.samples = 0;
+        if starts_round {
+            (*round_start_ns, *train_ns) = (ack.now_ns, ack.now_ns);
         }
-        if cwnd < HYSTART_LOW_WINDOW || self.delay_min_ns == u64::MAX {
+        let delay_min_ns = *delay_min_ns;
+        if cwnd < HYSTART_LOW_WINDOW || delay_min_ns == u64::MAX {
             return false;
         }
-        if ack.now_ns.saturating_sub(self.train_ns) <= ACK_TRAIN_GAP_NS {
-            self.train_ns = ack.now_ns;
-            let span_ns = ack.now_ns.saturating_sub(self.round_start_ns);
+        if ack.now_ns.saturating_sub(*train_ns) <= ACK_TRAIN_GAP_NS {
+            *train_ns = ack.now_ns;
+            let span_ns = ack.now_ns.saturating_sub(*round_start_ns);
             // A pacer may itself stretch the train to half a round trip.
-            let limit_ns = if self.paced { self.delay_min_ns } else { self.delay_min_ns / 2 };
+            let limit_ns = if self.paced { delay_min_ns } else { delay_min_ns / 2 };
             if span_ns > limit_ns {
                 return true;
             }
         }
-        if ack.rtt_ns > 0 {
-            self.round_min_ns = self.round_min_ns.min(ack.rtt_ns);
-            self.samples += 1;
-        }
+        self.take_sample(ack.rtt_ns);
         self.samples >= MIN_SAMPLES
             && self.round_min_ns != u64::MAX
-            && self.round_min_ns
-                > self.delay_min_ns.saturating_add(delay_threshold_ns(self.delay_min_ns))
+            && self.round_min_ns > delay_min_ns.saturating_add(delay_threshold_ns(delay_min_ns))
     }
 }
+
+const _: () = assert!(size_of::<SlowStart>() == 56);
 
 #[cfg(test)]
 mod tests {

@@ -2,11 +2,11 @@
 //!
 //! In: packets with the time at which their service begins, known on arrival. Out: what still waits at a moment, and
 //! whether one more may join. No event marks the start of a service: entries whose time has come are dropped from the
-//! front of a ring whenever somebody looks.
+//! front of a line whenever somebody looks.
 
 use crate::Picos;
+use crate::line::Line;
 use crate::link::{Backlog, Buffer};
-use crate::ring::SeqRing;
 
 /// The packets that wait; the one in service is not among them.
 #[derive(Clone, Debug)]
@@ -16,8 +16,8 @@ pub(crate) struct Waiting {
     max_bytes: u64,
     max_wait_ps: Picos,
     /// Start of service, ps, non-decreasing; size, bytes.
-    ring: SeqRing<(Picos, u32)>,
-    /// Sum of the sizes in the ring.
+    line: Line<(Picos, u32)>,
+    /// Sum of the sizes in the line.
     bytes: u64,
 }
 
@@ -27,7 +27,7 @@ impl Waiting {
             max_packets: limit.packets.unwrap_or(u64::MAX),
             max_bytes: limit.bytes.unwrap_or(u64::MAX),
             max_wait_ps: limit.wait_ps.unwrap_or(Picos::MAX),
-            ring: SeqRing::new(),
+            line: Line::default(),
             bytes: 0,
         }
     }
@@ -36,7 +36,7 @@ impl Waiting {
     #[inline]
     pub(crate) fn has_room(&mut self, now: Picos, start: Picos, bytes: u32) -> bool {
         self.forget_served(now);
-        (self.ring.len() as u64) < self.max_packets
+        (self.line.len() as u64) < self.max_packets
             && self.bytes.saturating_add(u64::from(bytes)) <= self.max_bytes
             && start.saturating_sub(now) <= self.max_wait_ps
     }
@@ -44,20 +44,20 @@ impl Waiting {
     /// A packet of `bytes` joins the queue until `start`.
     #[inline]
     pub(crate) fn push(&mut self, start: Picos, bytes: u32) {
-        self.ring.push((start, bytes));
+        self.line.push((start, bytes));
         self.bytes += u64::from(bytes);
     }
 
     /// What waits at `now`.
     pub(crate) fn backlog(&mut self, now: Picos) -> Backlog {
         self.forget_served(now);
-        Backlog { packets: self.ring.len() as u64, bytes: self.bytes }
+        Backlog { packets: self.line.len() as u64, bytes: self.bytes }
     }
 
     /// Drops the entries whose service has begun.
     #[inline]
     fn forget_served(&mut self, now: Picos) {
-        while let Some((_, bytes)) = self.ring.pop_if(|(start, _)| *start <= now) {
+        while let Some((_, bytes)) = self.line.pop_if(|(start, _)| *start <= now) {
             self.bytes -= u64::from(bytes);
         }
     }
@@ -68,13 +68,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ring_holds_no_more_than_what_waits() {
+    fn the_line_holds_no_more_than_what_waits() {
         // Each packet waits for 10 arrivals; nobody asks for the backlog and nothing is limited.
         let mut waiting = Waiting::new(Buffer::default());
         for now in 0..100_000 {
             assert!(waiting.has_room(now, now + 10, 1500));
             waiting.push(now + 10, 1500);
-            assert!(waiting.ring.len() <= 10);
+            assert!(waiting.line.len() <= 10);
         }
         assert_eq!(waiting.backlog(100_000), Backlog { packets: 9, bytes: 13_500 });
         assert_eq!(waiting.backlog(Picos::MAX), Backlog::default());

@@ -10,6 +10,7 @@
 mod buffer;
 mod delay_trace;
 mod delivery;
+pub mod line;
 pub mod link;
 pub mod log;
 mod loss;

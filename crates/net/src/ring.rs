@@ -1,7 +1,7 @@
 //! A window of consecutive sequence numbers with a record for each: constant-time lookup by number, whatever the window.
 //!
-//! In: records, each with the next number. Out: the oldest, or any by its number. What waits in front of a transmitter, what is
-//! on a link and what a sender has not had acknowledged are such windows.
+//! In: records, each with the next number. Out: the oldest, or any by its number. What a sender has not had acknowledged is such a
+//! window.
 
 /// Records for the numbers `[first, next)`.
 #[derive(Clone, Debug)]
@@ -23,41 +23,9 @@ impl<T: Copy + Default> SeqRing<T> {
         Self::default()
     }
 
-    /// How many records it holds.
     #[inline]
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         (self.next - self.first) as usize
-    }
-
-    /// Whether it holds none.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.next == self.first
-    }
-
-    /// The record of number `first`.
-    #[inline]
-    pub fn front(&self) -> Option<&T> {
-        if self.is_empty() {
-            return None;
-        }
-        self.slots.get(self.slot(self.first))
-    }
-
-    /// All records, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        (self.first..self.next).map(|seq| &self.slots[self.slot(seq)])
-    }
-
-    /// Takes the record of number `first` if `wanted` holds of it.
-    #[inline]
-    pub fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
-        let record = *self.front()?;
-        if !wanted(&record) {
-            return None;
-        }
-        self.first += 1;
-        Some(record)
     }
 
     /// Oldest number held.
@@ -105,12 +73,6 @@ impl<T: Copy + Default> SeqRing<T> {
         let slot = self.slot(self.next);
         self.slots[slot] = record;
         self.next += 1;
-    }
-
-    /// Takes the record of number `first`.
-    #[inline]
-    pub fn pop(&mut self) -> Option<T> {
-        self.pop_if(|_| true)
     }
 
     /// Takes the record of number `first` if that is below `end`; the reference shows it until the ring is touched again.
@@ -172,7 +134,7 @@ mod tests {
         for seq in 0..1000u64 {
             ring.push(seq * 10);
             if seq % 3 == 0 {
-                assert_eq!(ring.pop(), Some(seq / 3 * 10));
+                assert_eq!(ring.pop_before(1000), Some((seq / 3, &(seq / 3 * 10))));
             }
         }
         assert_eq!((ring.first(), ring.next()), (334, 1000));
@@ -184,12 +146,10 @@ mod tests {
     fn memory_is_given_back_on_request() {
         let mut ring = SeqRing::new();
         (0..1000u64).for_each(|seq| ring.push(seq));
-        while ring.len() > 10 {
-            ring.pop();
-        }
+        while ring.pop_before(990).is_some() {}
         assert_eq!(ring.slots.len(), 1024);
         ring.shrink();
         assert_eq!((ring.slots.len(), ring.first(), ring.next()), (16, 990, 1000));
-        assert!(ring.iter().copied().eq(990..1000));
+        assert!((990..1000).all(|seq| ring.get(seq) == Some(&seq)));
     }
 }

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use paceline_cc::sampler::SendStamp;
 use paceline_cc::{Ack, AckSample};
-use paceline_net::{PS_PER_NS, PS_PER_US, Picos};
+use paceline_net::{PS_PER_US, Picos};
 
-use crate::events::NEVER;
+use crate::events::{Alarm, NEVER};
 use crate::host::{AckFacts, Host};
 use crate::meter::RttMeter;
 use crate::packet::{Packet, expand};
@@ -27,7 +27,8 @@ const LATE_ACKS: u64 = 64;
 
 pub(crate) struct DatagramSender {
     pub(crate) host: Host,
-    options: DatagramOptions,
+    /// See [`DatagramOptions`].
+    overhead_ps: Picos,
     /// `None`: the ideal host, which handles an ACK in the moment that brings it, and never sleeps.
     slow: Option<Box<SlowHost>>,
     transfer: Transfer,
@@ -41,6 +42,9 @@ pub(crate) struct DatagramSender {
     /// When the silence began that the timeout measures.
     quiet_since: Picos,
     expiries: u32,
+    /// See [`DatagramOptions`].
+    blocking: bool,
+    tell_losses: LossNotice,
     /// Send one packet whatever the window says.
     probe: bool,
     pub(crate) waits_for_pacer: bool,
@@ -64,7 +68,7 @@ impl DatagramSender {
     pub(crate) fn new(host: Host, options: DatagramOptions, transfer: Transfer) -> Self {
         Self {
             host,
-            options,
+            overhead_ps: options.overhead_ps,
             slow: (options.blocking || options.overhead_ps > 0).then(Box::default),
             transfer,
             sendings: SeqRing::new(),
@@ -73,6 +77,8 @@ impl DatagramSender {
             episode_until: 0,
             quiet_since: 0,
             expiries: 0,
+            blocking: options.blocking,
+            tell_losses: options.tell_losses,
             probe: false,
             waits_for_pacer: false,
             limited_until: 0,
@@ -142,7 +148,7 @@ impl DatagramSender {
     /// See [`Self::poll_send`].
     #[inline(never)]
     fn poll_slow_host(&mut self, now: Picos, meter: &mut RttMeter) -> Option<Packet> {
-        if !self.options.blocking {
+        if !self.blocking {
             while self.take_ack(now, meter) {}
             return self.try_send(now);
         }
@@ -170,28 +176,34 @@ impl DatagramSender {
         let oldest = self.slow.as_mut().and_then(|slow| slow.inbox.pop_front());
         let Some((arrived, packet)) = oldest else { return false };
         self.quiet_since = now;
-        self.handle_ack(arrived, &packet, meter);
+        self.handle_late_ack(arrived, &packet, meter);
         true
+    }
+
+    #[inline(never)]
+    fn handle_late_ack(&mut self, arrived: Picos, packet: &Packet, meter: &mut RttMeter) {
+        self.handle_ack(arrived, packet, meter);
     }
 
     /// When the host can look at the next ACK.
     #[inline]
     fn inbox_due(&self) -> Picos {
         let oldest = self.slow.as_ref().and_then(|slow| slow.inbox.front());
-        oldest.map_or(NEVER, |(arrived, _)| arrived + self.options.overhead_ps)
+        oldest.map_or(NEVER, |(arrived, _)| arrived + self.overhead_ps)
     }
 
+    #[inline(always)]
     fn handle_ack(&mut self, now: Picos, packet: &Packet, meter: &mut RttMeter) {
         let seq = expand(self.sendings.next(), packet.seq());
         self.expiries = 0;
-        let Some(stamp) = self.sendings.get(seq).copied() else { return };
+        let in_flight = self.in_flight();
+        let Some(stamp) = self.sendings.get(seq) else { return };
         self.sendings.slot_of(seq + AHEAD).into_iter().for_each(prefetch);
-        let prior_in_flight = self.in_flight();
         let limited = seq < self.limited_until;
         self.acked_to = self.acked_to.max(seq + 1);
         let facts = AckFacts {
             acked_packets: 1,
-            prior_in_flight,
+            prior_in_flight: in_flight,
             newest: Some(stamp),
             marks_seen: packet.marks_seen(),
             flags: AckSample::CUMULATIVE | if limited { AckSample::CWND_LIMITED } else { 0 },
@@ -201,7 +213,7 @@ impl DatagramSender {
         self.host.sample(now, &facts, &mut ack);
         meter.on_rtt(now, ack.rtt_ns);
         let lost = expand(self.lost, packet.acknowledged().0);
-        if lost > self.lost && self.options.tell_losses == LossNotice::Detected {
+        if lost > self.lost && self.tell_losses == LossNotice::Detected {
             let newly = (lost - self.lost) as u32;
             self.lost = lost;
             let newest = self.sendings.get(seq.wrapping_sub(1)).copied().unwrap_or_default();
@@ -222,7 +234,7 @@ impl DatagramSender {
     /// The first link drops `packet`, which has just been sent.
     pub(crate) fn on_drop(&mut self, now: Picos, packet: &Packet) {
         let seq = expand(self.sendings.next(), packet.seq());
-        if self.options.tell_losses == LossNotice::AtDrop
+        if self.tell_losses == LossNotice::AtDrop
             && let Some(stamp) = self.sendings.get(seq).copied()
         {
             self.tell_loss(now, seq, 1, &stamp, self.in_flight() - 1);
@@ -250,7 +262,7 @@ impl DatagramSender {
             self.limited_until = seq;
             return None;
         }
-        if !self.options.blocking && self.host.departure() > now {
+        if !self.blocking && self.host.departure() > now {
             self.waits_for_pacer = true;
             return None;
         }
@@ -261,18 +273,18 @@ impl DatagramSender {
     #[inline(always)]
     fn send(&mut self, now: Picos, seq: u64) -> Packet {
         let in_flight = self.in_flight();
-        if self.options.blocking || in_flight == 0 {
+        if self.blocking || in_flight == 0 {
             self.quiet_since = now;
         }
         let packet = self.transfer.data(seq, now);
         let bytes = packet.bytes();
-        if self.options.blocking
+        if self.blocking
             && self.host.pacing_bytes_per_s().is_some()
             && let Some(slow) = &mut self.slow
         {
             // usleep() takes whole microseconds.
             let gap = self.host.pacing_gap(bytes) / PS_PER_US * PS_PER_US;
-            slow.asleep_until = now.saturating_add(gap).saturating_add(self.options.overhead_ps);
+            slow.asleep_until = now.saturating_add(gap).saturating_add(self.overhead_ps);
             self.quiet_since = slow.asleep_until;
         }
         let stamp = self.host.on_send(now, bytes, in_flight, false);
@@ -292,15 +304,11 @@ impl DatagramSender {
         if self.in_flight() == 0 && !self.is_shut() {
             return None;
         }
-        let asked_ns = self.host.asked.timeout_ns;
         // The least that it can be settles it nearly always.
-        let least_ns = if asked_ns > 0 { asked_ns } else { self.host.rtt.min_rto_ns() };
-        let at = |ns: u64| self.quiet_since.saturating_add(ns.saturating_mul(PS_PER_NS));
-        if at(least_ns) >= limit {
+        if self.quiet_since.saturating_add(self.host.least_silence()) >= limit {
             return None;
         }
-        let timeout_ns = if asked_ns > 0 { asked_ns } else { self.host.rtt.rto_ns() };
-        Some(at(timeout_ns)).filter(|at| *at < limit)
+        Some(self.quiet_since.saturating_add(self.host.silence())).filter(|at| *at < limit)
     }
 
     /// The packet that will be sent next.
@@ -337,30 +345,36 @@ impl DatagramSender {
     }
 }
 
-/// The receiving side: acknowledges each packet, `overhead_ps` after it came.
-#[derive(Debug, Default)]
+/// The receiving side: acknowledges each packet, at once or, on a host that takes time, that much after it came.
+#[derive(Debug)]
 pub(crate) struct DatagramReceiver {
     /// One past the highest packet received.
     next: u64,
     /// Packets below it that have not come.
     missing: u64,
-    /// ACKs that the host has not sent yet. There only on a host that takes time.
+    /// Of a host that takes time.
     outbox: Option<Box<Outbox>>,
 }
 
-/// By when they are due.
-#[derive(Debug, Default)]
-struct Outbox(VecDeque<(Picos, Packet)>);
+/// ACKs that the host has not sent yet.
+#[derive(Debug)]
+struct Outbox {
+    overhead_ps: Picos,
+    /// By when they are due.
+    acks: VecDeque<(Picos, Packet)>,
+    alarm: Alarm,
+}
 
 impl DatagramReceiver {
-    /// A data packet comes. The ACK to send at once, if the host has no overhead; any other waits for [`Self::poll`].
+    /// Of a host that takes `overhead_ps` for a packet.
+    pub(crate) fn new(overhead_ps: Picos) -> Self {
+        let outbox = || Outbox { overhead_ps, acks: VecDeque::new(), alarm: Alarm::default() };
+        Self { next: 0, missing: 0, outbox: (overhead_ps > 0).then(|| Box::new(outbox())) }
+    }
+
+    /// A data packet comes. The ACK to send at once; that of a host that takes time waits for [`Self::on_timer`].
     #[inline]
-    pub(crate) fn on_data(
-        &mut self,
-        now: Picos,
-        packet: &Packet,
-        overhead_ps: Picos,
-    ) -> Option<Packet> {
+    pub(crate) fn on_data(&mut self, now: Picos, packet: &Packet) -> Option<Packet> {
         let seq = expand(self.next, packet.seq());
         if seq >= self.next {
             self.missing += seq - self.next;
@@ -369,21 +383,29 @@ impl DatagramReceiver {
             self.missing = self.missing.saturating_sub(1);
         }
         let ack = packet.acknowledging(self.missing, (0, 0), 0);
-        if overhead_ps == 0 {
-            return Some(ack);
-        }
-        self.outbox.get_or_insert_default().0.push_back((now + overhead_ps, ack));
+        let Some(outbox) = &mut self.outbox else { return Some(ack) };
+        outbox.acks.push_back((now + outbox.overhead_ps, ack));
         None
     }
 
-    pub(crate) fn poll(&mut self, now: Picos) -> Option<Packet> {
-        let due = self.deadline() <= now;
-        let outbox = self.outbox.as_mut().filter(|_| due)?;
-        outbox.0.pop_front().map(|(_, ack)| ack)
+    /// The alarm has gone off, or may have: the next ACK that is due, if any.
+    pub(crate) fn on_timer(&mut self, now: Picos) -> Option<Packet> {
+        let outbox = self.outbox.as_mut()?;
+        outbox.alarm.goes_off(now);
+        let is_due = outbox.acks.front().is_some_and(|(due, _)| *due <= now);
+        if is_due { outbox.acks.pop_front().map(|(_, ack)| ack) } else { None }
     }
 
+    /// When [`Self::on_timer`] is to be called.
     pub(crate) fn deadline(&self) -> Picos {
-        let first = self.outbox.as_ref().and_then(|outbox| outbox.0.front());
+        let first = self.outbox.as_ref().and_then(|outbox| outbox.acks.front());
         first.map_or(NEVER, |(due, _)| *due)
+    }
+
+    /// The alarm to set after a step, if one is needed.
+    #[inline]
+    pub(crate) fn alarm(&mut self, now: Picos) -> Option<Picos> {
+        let deadline = self.deadline();
+        self.outbox.as_mut()?.alarm.until(deadline, now)
     }
 }

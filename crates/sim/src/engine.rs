@@ -205,35 +205,51 @@ impl Engine {
 
     #[inline(never)]
     fn run_alarms(&mut self, junction: u32, limit: Picos) {
-        while self.network.has_alarm(junction, limit) {
-            let alarm = self.network.first_alarm(junction);
+        while let Some(alarm) = self.network.first_alarm(junction, limit) {
             self.handled += 1;
-            self.on_alarm(junction, alarm);
+            let id = self.network.end_at(junction, alarm.id);
+            self.on_alarm(junction, Entry { id, ..alarm });
             self.network.put_out(junction, alarm);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_arrival(&mut self, junction: u32, now: Picos, packet: Packet) {
-        let flow = packet.flow() as usize;
+        let [a, b, c] = packet.into_words();
         if packet.hop() != Packet::AT_END {
-            self.transmit(junction, now, packet);
+            self.transmit_words(junction, now, a, b, c);
         } else if packet.is_ack() {
-            if let Some(sender) = &mut self.flows.senders[flow]
-                && sender.on_ack(now, &packet)
-            {
-                self.pump(junction, now, flow);
-            }
+            self.on_ack(junction, now, a, b, c);
         } else {
-            self.delivered += u64::from(packet.is_data());
-            let receiver = self.flows.receiver(flow);
-            let ack = receiver.on_packet(now, &packet);
-            if let Some(time) = receiver.alarm(now) {
-                self.set_receiver_alarm(junction, time, flow);
-            }
-            if let Some(ack) = ack {
-                self.transmit(junction, now, ack);
-            }
+            self.on_data(junction, now, a, b, c);
+        }
+    }
+
+    /// An ACK, given by its words, comes to its sender.
+    #[inline(never)]
+    fn on_ack(&mut self, junction: u32, now: Picos, a: u64, b: u64, c: u64) {
+        let packet = Packet::from_words([a, b, c]);
+        let flow = packet.flow() as usize;
+        if let Some(sender) = &mut self.flows.senders[flow]
+            && sender.on_ack(now, &packet)
+        {
+            self.pump(junction, now, flow);
+        }
+    }
+
+    /// A data packet, given by its words, comes to its receiver.
+    #[inline(never)]
+    fn on_data(&mut self, junction: u32, now: Picos, a: u64, b: u64, c: u64) {
+        let packet = Packet::from_words([a, b, c]);
+        let flow = packet.flow() as usize;
+        self.delivered += u64::from(packet.is_data());
+        let receiver = self.flows.receiver(flow);
+        let ack = receiver.on_packet(now, &packet);
+        if let Some(time) = receiver.alarm(now) {
+            self.set_receiver_alarm(junction, time, flow);
+        }
+        if let Some(ack) = ack {
+            self.transmit(junction, now, ack);
         }
     }
 
@@ -281,8 +297,16 @@ impl Engine {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) {
+        let [a, b, c] = packet.into_words();
+        self.transmit_words(junction, now, a, b, c);
+    }
+
+    /// A packet, given by its words, enters the link of `junction`.
+    #[inline(never)]
+    fn transmit_words(&mut self, junction: u32, now: Picos, a: u64, b: u64, c: u64) {
+        let packet = Packet::from_words([a, b, c]);
         if !self.network.transmit(junction, now, packet) && packet.is_data() {
             self.flows.dropped[packet.flow() as usize] += 1;
         }

@@ -16,17 +16,23 @@ pub(crate) struct Entry {
 ///
 /// A tree of groups: to change a time is to look through a cache line on each level, and leaves nothing behind.
 pub(crate) struct Tournament {
-    /// From the places up; the last has one group.
-    levels: Box<[Level]>,
+    /// By place.
+    times: Box<[Group]>,
+    /// The place that wins in each group.
+    winners: Box<[u32]>,
+    /// If there are several groups, the levels above them up to the one that has one group.
+    above: Box<[Level]>,
     first: Entry,
 }
 
-/// Each entry of a level stands for a group of the one below; those of the lowest are the places.
+/// Each entry of a level stands for a group of the one below.
 struct Level {
-    times: Box<[[Picos; GROUP]]>,
+    times: Box<[Group]>,
     /// The place that wins in each group.
     winners: Box<[u32]>,
 }
+
+type Group = [Picos; GROUP];
 
 /// As many times as a cache line holds.
 const GROUP: usize = 8;
@@ -34,15 +40,19 @@ const GROUP: usize = 8;
 impl Tournament {
     /// With `places`, all of them [`NEVER`].
     pub(crate) fn new(places: u32) -> Self {
-        let (mut levels, mut entries, mut width) = (Vec::new(), places, 1);
-        while entries > 1 || (levels.is_empty() && entries > 0) {
-            entries = entries.div_ceil(GROUP as u32);
+        let (mut above, mut width) = (Vec::new(), GROUP as u32);
+        let mut groups = places.div_ceil(width);
+        let level = |groups: u32, width: u32| Level {
+            times: vec![[NEVER; GROUP]; groups as usize].into(),
+            winners: (0..groups).map(|group| group * width).collect(),
+        };
+        let Level { times, winners } = level(groups, width);
+        while groups > 1 {
+            groups = groups.div_ceil(GROUP as u32);
             width *= GROUP as u32;
-            let times = vec![[NEVER; GROUP]; entries as usize].into();
-            let winners = (0..entries).map(|group| group * width).collect();
-            levels.push(Level { times, winners });
+            above.push(level(groups, width));
         }
-        Self { levels: levels.into(), first: Entry { time: NEVER, id: 0 } }
+        Self { times, winners, above: above.into(), first: Entry { time: NEVER, id: 0 } }
     }
 
     /// The least time, and the lowest place that has it.
@@ -55,35 +65,47 @@ impl Tournament {
     #[inline]
     pub(crate) fn time(&self, place: u32) -> Picos {
         let place = place as usize;
-        self.levels[0].times[place / GROUP][place % GROUP]
+        self.times[place / GROUP][place % GROUP]
     }
 
     /// Gives `place` a time.
     #[inline]
     pub(crate) fn set(&mut self, place: u32, time: Picos) {
-        let (mut at, mut first) = (place as usize, Entry { time, id: place });
-        let mut below: &[u32] = &[];
-        for Level { times, winners } in &mut self.levels {
-            let (slot, group) = (at % GROUP, at / GROUP);
-            let entries = &mut times[group];
-            entries[slot] = first.time;
-            let (entry, time) = least(entries);
-            let entry = group * GROUP + entry;
-            let winner = if below.is_empty() { entry as u32 } else { below[entry] };
-            let same = winners[group] == winner && winner != place;
-            winners[group] = winner;
-            if same {
+        let (slot, group) = (place as usize % GROUP, place as usize / GROUP);
+        let entries = &mut self.times[group];
+        entries[slot] = time;
+        let (entry, time) = least(entries);
+        let first = Entry { time, id: (group * GROUP + entry) as u32 };
+        if self.above.is_empty() {
+            self.first = first;
+        } else {
+            self.pass_on(place, group, first);
+        }
+    }
+
+    /// `first` now wins in `group`, after `place` was given a time.
+    #[inline(never)]
+    fn pass_on(&mut self, place: u32, mut group: usize, mut first: Entry) {
+        let mut below = &mut self.winners;
+        for Level { times, winners } in &mut self.above {
+            if below[group] == first.id && first.id != place {
                 return;
             }
-            (at, first, below) = (group, Entry { time, id: winner }, winners);
+            below[group] = first.id;
+            let (slot, above) = (group % GROUP, group / GROUP);
+            let entries = &mut times[above];
+            entries[slot] = first.time;
+            let (entry, time) = least(entries);
+            first = Entry { time, id: below[above * GROUP + entry] };
+            (group, below) = (above, winners);
         }
         self.first = first;
     }
 }
 
-/// The least of a group, and the first place that has it.
+/// The least of a group, and the first entry that has it.
 #[inline]
-fn least(times: &[Picos; GROUP]) -> (usize, Picos) {
+fn least(times: &Group) -> (usize, Picos) {
     let mut best = (0, times[0]);
     for (entry, &time) in times.iter().enumerate().skip(1) {
         // Which one is least cannot be foreseen: so no branches.
@@ -127,15 +149,41 @@ impl Schedule {
     }
 }
 
-/// When to be called, for something with a `deadline` that is to be called at `armed` already: `None` if that is early enough.
-#[inline]
-pub(crate) fn alarm(armed: &mut Picos, deadline: Picos, now: Picos) -> Option<Picos> {
-    let time = deadline.max(now + 1);
-    let earlier = deadline != NEVER && time < *armed;
-    earlier.then(|| {
-        *armed = time;
-        time
-    })
+/// When an end will be called next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alarm(Picos);
+
+impl Default for Alarm {
+    fn default() -> Self {
+        Self(NEVER)
+    }
+}
+
+impl Alarm {
+    /// Whether it goes off no later than at `deadline`.
+    #[inline]
+    pub(crate) fn is_by(&self, deadline: Picos) -> bool {
+        self.0 <= deadline
+    }
+
+    /// Sets it for an end that has something to do at `deadline`. When it is to go off, or `None` if it does so early enough already.
+    #[inline]
+    pub(crate) fn until(&mut self, deadline: Picos, now: Picos) -> Option<Picos> {
+        let time = deadline.max(now + 1);
+        let earlier = deadline != NEVER && time < self.0;
+        earlier.then(|| {
+            self.0 = time;
+            time
+        })
+    }
+
+    /// The end has been called at `now`.
+    #[inline]
+    pub(crate) fn goes_off(&mut self, now: Picos) {
+        if self.0 == now {
+            self.0 = NEVER;
+        }
+    }
 }
 
 #[cfg(test)]

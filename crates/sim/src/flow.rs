@@ -10,7 +10,7 @@ use paceline_net::{PS_PER_NS, Picos};
 
 use crate::packet::Packet;
 use crate::plan::{ControllerFactory, FlowPlan, PacketSizes, Stack};
-use crate::prefetch::prefetch;
+use crate::prefetch::{prefetch, prefetch_unaligned};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::stats::Resolution;
@@ -147,6 +147,8 @@ impl Flows {
     }
 
     /// Flow `flow` begins: makes its sender, unless it has one.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn begin(&mut self, flow: usize, now: Picos) {
         let spec = &mut self.specs[flow];
         let Some(factory) = spec.controller.take() else { return };
@@ -183,7 +185,7 @@ impl Flows {
         if packet.is_ack() {
             self.senders[flow].iter().for_each(|sender| prefetch(&**sender));
         } else {
-            self.receivers[flow].iter().for_each(|receiver| prefetch(&**receiver));
+            self.receivers[flow].iter().for_each(|receiver| prefetch_unaligned(&**receiver));
         }
     }
 
@@ -191,7 +193,11 @@ impl Flows {
     #[inline]
     pub(crate) fn prefetch_ends(&self, flow: usize) {
         self.senders.get(flow).into_iter().flatten().for_each(|sender| prefetch(&**sender));
-        self.receivers.get(flow).into_iter().flatten().for_each(|receiver| prefetch(&**receiver));
+        self.receivers
+            .get(flow)
+            .into_iter()
+            .flatten()
+            .for_each(|receiver| prefetch_unaligned(&**receiver));
     }
 
     /// Fetches what that end refers to; itself it should be there by now.

@@ -7,7 +7,6 @@ use paceline_cc::sampler::{RateSampler, SendStamp};
 use paceline_cc::{AckSample, Control, Controller};
 use paceline_net::{PS_PER_NS, PS_PER_S, PS_PER_US, Picos};
 
-use crate::events::NEVER;
 use crate::packet::Packet;
 use crate::prefetch::prefetch_bytes;
 use crate::telemetry::Telemetry;
@@ -26,11 +25,11 @@ pub(crate) struct SendCounters {
 
 /// The facts of one step that the endpoint knows and the controller is told.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct AckFacts {
+pub(crate) struct AckFacts<'a> {
     pub(crate) acked_packets: u32,
     pub(crate) prior_in_flight: u64,
     /// Stamp of the newest packet known to have arrived.
-    pub(crate) newest: Option<SendStamp>,
+    pub(crate) newest: Option<&'a SendStamp>,
     /// When the oldest packet newly acknowledged was sent, ns, if it is known and not ambiguous (Karn).
     pub(crate) oldest_sent_ns: Option<u64>,
     /// [`Packet::marks_seen`] of the ACK.
@@ -44,7 +43,7 @@ pub(crate) struct Asked {
     pub(crate) cwnd_bytes: u64,
     pacing_bytes_per_s: u64,
     send_quantum_bytes: u64,
-    pub(crate) timeout_ns: u64,
+    timeout_ns: u64,
 }
 
 /// In the order in which an ACK and what it lets go touch it, and what they seldom touch at the end: with thousands of flows
@@ -53,6 +52,8 @@ pub(crate) struct Asked {
 pub(crate) struct Host {
     controller: Box<dyn Controller>,
     pub(crate) asked: Asked,
+    /// For [`Self::silence`], so that it need not be worked out with every packet.
+    least_silence: Picos,
     /// Upper bound of the pacing rate, or [`Control::UNPACED`].
     cap_bytes_per_s: u64,
     timer_at: Picos,
@@ -67,6 +68,8 @@ pub(crate) struct Host {
     /// Marks that the controller has been told of, modulo [`Packet::MARKS_MODULUS`].
     marks_told: u16,
     wants_send_events: bool,
+    /// Nothing has been in flight since the last ACK.
+    is_idle: bool,
     /// Size of the last packet, and so most likely of the next; 0 where `gap` is not known.
     gap_bytes: u16,
     /// What is left of the burst that the pacer let go last.
@@ -78,8 +81,6 @@ pub(crate) struct Host {
     next_departure: Picos,
     /// How long a packet of `gap_bytes` takes at the pacing rate.
     gap: Picos,
-    /// When nothing was in flight any more, ns, or [`NEVER`].
-    idle_since_ns: u64,
     /// For a controller that needs it.
     pub(crate) telemetry: Option<Box<Telemetry>>,
 }
@@ -102,6 +103,7 @@ impl Host {
                 send_quantum_bytes: control.send_quantum_bytes,
                 timeout_ns: control.timeout_ns,
             },
+            least_silence: 0,
             cap_bytes_per_s: cap_bytes_per_s.unwrap_or(Control::UNPACED),
             timer_at: control.next_timer_ns.saturating_mul(PS_PER_NS),
             told_ns: 0,
@@ -112,16 +114,17 @@ impl Host {
             packet_bytes: path.packet_bytes.min(u16::MAX.into()) as u16,
             marks_told: 0,
             wants_send_events,
+            is_idle: false,
             gap_bytes: 0,
             burst_left_bytes: 0,
             departure: 0,
             counters: SendCounters::default(),
             next_departure: 0,
             gap: 0,
-            idle_since_ns: NEVER,
             telemetry: None,
         };
         this.renew_pacing_rate();
+        this.renew_silence();
         this
     }
 
@@ -200,6 +203,28 @@ impl Host {
         self.renew_departure();
     }
 
+    #[cold]
+    #[inline(never)]
+    fn renew_silence(&mut self) {
+        let asked_ns = self.asked.timeout_ns;
+        let least_ns = if asked_ns > 0 { asked_ns } else { self.rtt.min_rto_ns() };
+        self.least_silence = least_ns.saturating_mul(PS_PER_NS);
+    }
+
+    /// How long a silence may last, in a host that heeds the controller's timeout: [`Self::silence`] is never less.
+    #[inline]
+    pub(crate) fn least_silence(&self) -> Picos {
+        self.least_silence
+    }
+
+    /// How long it may last now.
+    pub(crate) fn silence(&self) -> Picos {
+        match self.asked.timeout_ns {
+            0 => self.rtt.rto_ns().saturating_mul(PS_PER_NS),
+            asked_ns => asked_ns.saturating_mul(PS_PER_NS),
+        }
+    }
+
     #[inline]
     fn renew_departure(&mut self) {
         let is_free =
@@ -233,12 +258,8 @@ impl Host {
         self.counters.bytes += bytes;
         self.counters.retransmitted += u64::from(again);
         let now_ns = self.clock_ns(now);
-        if in_flight == 0 && self.idle_since_ns != NEVER {
-            let idle_ns = now_ns.saturating_sub(self.idle_since_ns);
-            self.idle_since_ns = NEVER;
-            let now_ns = self.tell_ns(now);
-            self.controller.on_resume(&Resume { now_ns, idle_ns });
-            self.reread();
+        if in_flight == 0 && self.is_idle {
+            self.on_resume(now);
         }
         if self.pacing_bytes_per_s().is_some() {
             let gap = self.pacing_gap(packet_bytes);
@@ -253,12 +274,28 @@ impl Host {
         }
         let stamp = self.sampler.on_send(now_ns, in_flight);
         if self.wants_send_events {
-            let in_flight_bytes = self.bytes_of(in_flight + 1);
-            let now_ns = self.tell_ns(now);
-            self.controller.on_send(&Sent { now_ns, bytes, in_flight_bytes });
-            self.reread();
+            self.tell_of_sending(now, bytes, in_flight + 1);
         }
         stamp
+    }
+
+    /// Apart, as [`Self::tell_of_sending`] is: in line, they would take registers from what every packet needs.
+    #[cold]
+    #[inline(never)]
+    fn on_resume(&mut self, now: Picos) {
+        self.is_idle = false;
+        let idle_ns = self.clock_ns(now).saturating_sub(self.sampler.last_ack_ns());
+        let now_ns = self.tell_ns(now);
+        self.controller.on_resume(&Resume { now_ns, idle_ns });
+        self.reread();
+    }
+
+    #[inline(never)]
+    fn tell_of_sending(&mut self, now: Picos, bytes: u64, in_flight: u64) {
+        let in_flight_bytes = self.bytes_of(in_flight);
+        let now_ns = self.tell_ns(now);
+        self.controller.on_send(&Sent { now_ns, bytes, in_flight_bytes });
+        self.reread();
     }
 
     /// Packets were found lost, the newest of them carrying `newest`. `in_flight` is what is left.
@@ -295,9 +332,9 @@ impl Host {
     /// timeout allows for a delayed ACK. The controller is shown the newest packet's, which is the path's.
     ///
     /// In place: to return it would be to copy it, right after it was written piece by piece.
-    #[inline]
-    pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts, ack: &mut Ack<'_>) -> u64 {
-        let rtt_ns = facts.newest.as_ref().map_or(0, |stamp| self.clock_ns(now) - stamp.sent_ns);
+    #[inline(always)]
+    pub(crate) fn sample(&mut self, now: Picos, facts: &AckFacts<'_>, ack: &mut Ack<'_>) -> u64 {
+        let rtt_ns = facts.newest.map_or(0, |stamp| self.clock_ns(now) - stamp.sent_ns);
         let now_ns = self.tell_ns(now);
         let longest_ns = match facts.oldest_sent_ns {
             Some(sent_ns) if facts.flags & AckSample::RETRANSMIT == 0 => {
@@ -321,7 +358,7 @@ impl Host {
         if facts.marks_seen != self.marks_told {
             sample.ce_packets = self.new_marks(facts);
         }
-        match &facts.newest {
+        match facts.newest {
             Some(stamp) => {
                 let min_rtt_ns = self.rtt.min_rtt_ns();
                 self.sampler.on_ack(now_ns, facts.acked_packets, stamp, min_rtt_ns, sample);
@@ -334,7 +371,7 @@ impl Host {
     /// The marks that an ACK newly reports: no more than it acknowledges packets, the rest with the next. An ACK that was overtaken
     /// reports none.
     #[cold]
-    fn new_marks(&mut self, facts: &AckFacts) -> u32 {
+    fn new_marks(&mut self, facts: &AckFacts<'_>) -> u32 {
         let ahead = facts.marks_seen.wrapping_sub(self.marks_told) % Packet::MARKS_MODULUS;
         if ahead >= Packet::MARKS_MODULUS / 2 {
             return 0;
@@ -348,23 +385,21 @@ impl Host {
     #[inline(always)]
     pub(crate) fn on_ack(&mut self, ack: &mut Ack<'_>, in_flight: u64, nothing_left: bool) {
         ack.sample.in_flight_bytes = self.bytes_of(in_flight);
-        if nothing_left {
-            self.idle_since_ns = ack.now_ns;
-        }
-        if self.telemetry.is_some() {
-            self.tell_with_telemetry(ack);
+        self.is_idle |= nothing_left;
+        let control = if self.telemetry.is_some() {
+            self.tell_with_telemetry(ack)
         } else {
-            self.controller.on_ack(ack);
-        }
-        self.reread();
+            self.controller.answer(ack)
+        };
+        self.obey(&control);
     }
 
     /// Apart, so that other flows do not pay for the copy.
     #[cold]
     #[inline(never)]
-    fn tell_with_telemetry(&mut self, ack: &Ack<'_>) {
+    fn tell_with_telemetry(&mut self, ack: &Ack<'_>) -> Control {
         let hops = self.telemetry.as_ref().map_or(&[][..], |telemetry| telemetry.echoed());
-        self.controller.on_ack(&Ack { sample: ack.sample, hops });
+        self.controller.answer(&Ack { sample: ack.sample, hops })
     }
 
     pub(crate) fn on_rto(&mut self, now: Picos, lost: u32, prior_in_flight: u64, consecutive: u32) {
@@ -421,9 +456,13 @@ impl Host {
         self.controller.observe(out);
     }
 
-    #[inline]
     fn reread(&mut self) {
         let control = self.controller.control();
+        self.obey(&control);
+    }
+
+    #[inline(always)]
+    fn obey(&mut self, control: &Control) {
         // Field by field, and only what is new: a copy in one piece of what was written piece by piece this moment would have
         // to wait for it.
         if control.cwnd_bytes != self.asked.cwnd_bytes {
@@ -434,6 +473,7 @@ impl Host {
         }
         if control.timeout_ns != self.asked.timeout_ns {
             self.asked.timeout_ns = control.timeout_ns;
+            self.renew_silence();
         }
         if control.pacing_bytes_per_s != self.asked.pacing_bytes_per_s {
             self.asked.pacing_bytes_per_s = control.pacing_bytes_per_s;

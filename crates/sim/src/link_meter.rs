@@ -117,8 +117,9 @@ pub(crate) struct LinkMeter {
     pub(crate) marks: u64,
     window_bytes: u64,
     queue: Distribution,
-    /// Bytes that leave in each sample interval; the last one ends at `filled_to`.
+    /// Bytes that leave in each sample interval, but for the last one, which ends at `filled_to`.
     departed: Vec<u64>,
+    departed_last: u64,
     filled_to: Picos,
     queue_sum_ns: u64,
     queue_count: u64,
@@ -137,7 +138,8 @@ impl LinkMeter {
             window_bytes: 0,
             queue: Distribution::new(0, Resolution::FULL.counters),
             departed: Vec::new(),
-            filled_to: 0,
+            departed_last: 0,
+            filled_to: sample,
             queue_sum_ns: 0,
             queue_count: 0,
             rows: Rows::default(),
@@ -159,12 +161,19 @@ impl LinkMeter {
         if departs >= self.warmup {
             self.window_bytes += u64::from(bytes);
         }
-        while departs > self.filled_to || self.departed.is_empty() {
-            self.departed.push(0);
-            self.filled_to += self.sample;
+        if departs > self.filled_to {
+            self.fill_to(departs);
         }
-        if let Some(last) = self.departed.last_mut() {
-            *last += u64::from(bytes);
+        self.departed_last += u64::from(bytes);
+    }
+
+    /// Begins the sample interval in which `departs` lies.
+    #[cold]
+    #[inline(never)]
+    fn fill_to(&mut self, departs: Picos) {
+        while departs > self.filled_to {
+            self.departed.push(std::mem::take(&mut self.departed_last));
+            self.filled_to += self.sample;
         }
     }
 
@@ -185,8 +194,9 @@ impl LinkMeter {
     }
 
     /// The record, given what the link could have served in the window, bytes.
-    pub(crate) fn finish(self, offered: Option<f64>) -> LinkOutcome {
+    pub(crate) fn finish(mut self, offered: Option<f64>) -> LinkOutcome {
         let window = self.end - self.warmup;
+        self.departed.push(self.departed_last);
         let mut rows = self.rows;
         for (number, row) in rows.iter_mut(LINK_COLUMNS.len()).enumerate() {
             row[1] = bps(self.departed.get(number).copied().unwrap_or(0), self.sample);

@@ -240,21 +240,26 @@ impl Network {
         self.junctions[junction as usize].alarms.first().time < limit
     }
 
-    /// The first alarm at `junction`; to be handled, and then [`Self::put_out`].
+    /// The first alarm at `junction` if it goes off before `limit`, by the place of its end; to be handled, and then
+    /// [`Self::put_out`].
     #[inline]
-    pub(crate) fn first_alarm(&self, junction: u32) -> Entry {
-        let this = &self.junctions[junction as usize];
-        let Entry { time, id: place } = this.alarms.first();
-        Entry { time, id: self.ends.by_junction[(this.first_end + place) as usize] }
+    pub(crate) fn first_alarm(&self, junction: u32, limit: Picos) -> Option<Entry> {
+        Some(self.junctions[junction as usize].alarms.first()).filter(|alarm| alarm.time < limit)
+    }
+
+    /// The end at `junction` that has this place there.
+    #[inline]
+    pub(crate) fn end_at(&self, junction: u32, place: u32) -> u32 {
+        self.ends.by_junction[(self.junctions[junction as usize].first_end + place) as usize]
     }
 
     /// Puts out an alarm that was handled, unless that has set another in its stead.
     #[inline]
     pub(crate) fn put_out(&mut self, junction: u32, alarm: Entry) {
-        let this = &mut self.junctions[junction as usize];
-        let place = self.ends.places[alarm.id as usize];
-        if this.alarms.time(place) == alarm.time {
-            this.alarms.set(place, NEVER);
+        let alarms = &mut self.junctions[junction as usize].alarms;
+        // Nothing was before it, so if it is still set it is still the first.
+        if alarms.first() == alarm {
+            alarms.set(alarm.id, NEVER);
         }
     }
 

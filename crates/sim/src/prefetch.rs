@@ -10,6 +10,14 @@ pub(crate) fn prefetch<T>(value: &T) {
     prefetch_bytes(std::ptr::from_ref(value).cast(), size_of::<T>());
 }
 
+/// As [`prefetch`], for a value that may begin anywhere in a line: steps of a line from there may stop short of the last.
+#[inline(always)]
+pub(crate) fn prefetch_unaligned<T>(value: &T) {
+    prefetch(value);
+    let start: *const u8 = std::ptr::from_ref(value).cast();
+    prefetch_bytes(start.wrapping_add(size_of::<T>().saturating_sub(1)), 1);
+}
+
 /// As [`prefetch`], for `bytes` bytes from `start` on.
 #[inline(always)]
 pub(crate) fn prefetch_bytes(start: *const u8, bytes: usize) {

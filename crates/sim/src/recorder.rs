@@ -33,6 +33,8 @@ pub(crate) const FLOW_COLUMNS: [(&str, &str); 12] = [
 /// Samples of one flow, and the counters at its last sample.
 struct FlowSeries {
     flow: u32,
+    /// [`Flows::kind_number`], which is out of the way.
+    kind: u32,
     rows: Rows,
     delivered_bytes: u64,
     sent_bytes: u64,
@@ -72,7 +74,8 @@ impl Recorder {
         links: impl Iterator<Item = &'a mut dyn Recorded>,
     ) {
         while let Some(flow) = self.waiting.pop_if(|f| flows.specs[*f as usize].start <= now) {
-            self.running.push(FlowSeries::new(flow));
+            let kind = flows.kind_number(flow as usize);
+            self.running.push(FlowSeries::new(flow, kind as u32));
         }
         let (interval, to_come) = (self.interval, (self.end - now) / self.interval);
         // What it had still to send when it was last sampled belongs to its last interval.
@@ -234,24 +237,24 @@ impl FlowFacts<'_> {
 }
 
 impl FlowSeries {
-    fn new(flow: u32) -> Self {
-        Self { flow, rows: Rows::default(), delivered_bytes: 0, sent_bytes: 0 }
+    fn new(flow: u32, kind: u32) -> Self {
+        Self { flow, kind, rows: Rows::default(), delivered_bytes: 0, sent_bytes: 0 }
     }
 
     /// Fetches what a sample reads and writes beyond the flow's ends, which should be there by now.
     #[inline]
     fn prefetch(&self, flows: &Flows) {
         let flow = self.flow as usize;
-        self.rows.prefetch(columns(flows.kind(flow)));
+        self.rows.prefetch(columns(&flows.kinds()[self.kind as usize]));
         if let Some(sender) = &flows.senders[flow] {
-            sender.host().prefetch_controller();
+            sender.prefetch_sampled();
         }
     }
 
     fn sample(&mut self, now: Picos, interval: Picos, to_come: u64, flows: &mut Flows) {
         let flow = self.flow as usize;
-        let columns = columns(flows.kind(flow));
-        let packet_bytes = f64::from(flows.kind(flow).packets.data_bytes);
+        let kind = &flows.kinds()[self.kind as usize];
+        let (columns, packet_bytes) = (columns(kind), f64::from(kind.packets.data_bytes));
         let dropped = flows.dropped[flow];
         let Some(sender) = flows.senders[flow].as_mut() else { return };
         let (delivered, delivered_bytes, queueing_ms) = match flows.receivers[flow].as_deref_mut() {

@@ -5,7 +5,7 @@ use paceline_cc::{Controller, PathInfo};
 use paceline_net::{PS_PER_NS, Picos};
 
 use crate::datagram::DatagramSender;
-use crate::events::{NEVER, alarm};
+use crate::events::{Alarm, NEVER};
 use crate::flow::FlowKind;
 use crate::host::Host;
 use crate::meter::RttMeter;
@@ -19,8 +19,8 @@ use crate::transfer::Transfer;
 #[repr(C, align(64))]
 pub(crate) struct Sender {
     pub(crate) meter: RttMeter,
-    /// When the engine will call [`Self::wake`] next.
-    armed: Picos,
+    /// For [`Self::wake`].
+    alarm: Alarm,
     /// When the last byte of a finite transfer was acknowledged, or [`NEVER`].
     completed: Picos,
     end: End,
@@ -58,7 +58,12 @@ impl Sender {
                 End::Datagram(DatagramSender::new(host, options, transfer))
             }
         };
-        Self { meter: RttMeter::new(warmup, resolution), armed: NEVER, completed: NEVER, end }
+        Self {
+            meter: RttMeter::new(warmup, resolution),
+            alarm: Alarm::default(),
+            completed: NEVER,
+            end,
+        }
     }
 
     /// A packet came to the end of the reverse path. False if there is certainly nothing to send and no alarm to set.
@@ -92,9 +97,7 @@ impl Sender {
 
     /// The alarm has gone off: handles the timer if it is indeed due. Whether it was, so that there may be something to send.
     pub(crate) fn wake(&mut self, now: Picos) -> bool {
-        if self.armed == now {
-            self.armed = NEVER;
-        }
+        self.alarm.goes_off(now);
         let due = self.deadline() <= now;
         if due {
             match &mut self.end {
@@ -110,15 +113,13 @@ impl Sender {
     #[inline]
     pub(crate) fn alarm(&mut self, now: Picos) -> Option<Picos> {
         self.note_completion(now);
-        let early_enough = match &self.end {
-            End::Tcp(sender) => self.armed <= sender.earliest_deadline(),
-            End::Datagram(_) => false,
-        };
-        if early_enough {
+        if let End::Tcp(sender) = &self.end
+            && self.alarm.is_by(sender.earliest_deadline())
+        {
             return None;
         }
         let deadline = self.deadline();
-        alarm(&mut self.armed, deadline, now)
+        self.alarm.until(deadline, now)
     }
 
     #[inline]
@@ -187,6 +188,15 @@ impl Sender {
         self.meter.rtt.prefetch();
         if let End::Tcp(sender) = &self.end {
             sender.prefetch_segments(ack);
+        }
+    }
+
+    /// Fetches what a sample reads outside this struct.
+    #[inline]
+    pub(crate) fn prefetch_sampled(&self) {
+        self.host().prefetch_controller();
+        if let End::Tcp(sender) = &self.end {
+            sender.prefetch_recovery();
         }
     }
 

@@ -89,16 +89,15 @@ fn a_flow_that_has_not_begun_costs_at_most_128_bytes() {
     assert!(per_flow <= 128.0, "{per_flow:.1} bytes per flow that has not begun");
 }
 
-/// What an active flow is to cost at most beside its packets, bytes; and what it may cost until it does. Sender and receiver alone
-/// take 768, an unacknowledged segment 32, in a ring with room to spare.
-const GOAL: f64 = 2048.0;
-const TODAY: f64 = 2200.0;
+/// What an active flow may cost at most beside its packets, bytes. Sender and receiver alone take 736, an unacknowledged segment 32,
+/// in a ring with room to spare.
+const MOST: f64 = 2048.0;
 
 /// Everything that grows with the flows counts: state of both ends, records of unacknowledged segments, controller, tables,
 /// distributions, alarms, the ACKs on the way and the unused part of every ring. Taken off are 32 bytes for each data packet on
 /// the way and 8 bytes for each value in the time series: one sample of 13.
 #[test]
-fn an_active_flow_costs_no_more_than_it_did() {
+fn an_active_flow_costs_at_most_2048_bytes() {
     const FLOWS: usize = 1_000;
     let plan = |flows: usize| {
         let params = cubic_params();
@@ -120,11 +119,10 @@ fn an_active_flow_costs_no_more_than_it_did() {
     let per_flow = (held - 32.0 * in_flight as f64 - 8.0 * columns as f64) / active as f64;
     let own = outcome.engine.bytes_per_flow;
     println!(
-        "{per_flow:.1} bytes per active flow beside {:.1} packets, {:.1} above the goal; by the engine's account {own:.1}",
+        "{per_flow:.1} bytes per active flow beside {:.1} packets; by the engine's account {own:.1}",
         in_flight as f64 / active as f64,
-        per_flow - GOAL
     );
-    assert!(per_flow <= TODAY, "{per_flow:.1} bytes per active flow");
+    assert!(per_flow <= MOST, "{per_flow:.1} bytes per active flow");
     // It leaves out the controller, the scoreboard and the queues of both ends.
     assert!((per_flow / 4.0..per_flow).contains(&own), "{own:.1} of {per_flow:.1} bytes");
 }

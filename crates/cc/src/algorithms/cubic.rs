@@ -3,7 +3,9 @@
 //! Computed in `f64` packets. The profile "linux" has Linux's constants and its reading of the curve where it differs
 //! (`curve = "linux"`); each difference is named at its line.
 
-use super::{MAX_WINDOW_PACKETS, packet_size, window_bytes};
+use std::num::NonZeroU64;
+
+use super::{MAX_WINDOW_PACKETS, window_bytes};
 use crate::controller::{Control, Controller, Field, Needs};
 use crate::episode::EpisodeGate;
 use crate::event::{Ack, AckSample, Loss, PathInfo, Resume, Timeout, Undo};
@@ -88,9 +90,9 @@ fn build(params: &Params, path: &PathInfo) -> Box<dyn Controller> {
         alpha: reno_alpha(beta),
         fast_convergence: params.get_bool("fast_convergence"),
         linux: params.get_choice("curve") == "linux",
-        packet_bytes: packet_size(path),
+        packet_bytes: path.packet_bytes.max(1),
+        cwnd: initial_window(params.get("initial_window"), path),
         growth: Growth {
-            cwnd: initial_window(params.get("initial_window"), path),
             ssthresh: params.get("initial_ssthresh"),
             w_max: 0.0,
             cwnd_prior: 0.0,
@@ -119,11 +121,10 @@ fn time_to_w_max(w_max: f64, cwnd_epoch: f64, c: f64) -> f64 {
     libm::cbrt((w_max - cwnd_epoch).max(0.0) / c)
 }
 
-/// The window and all that a spurious loss must restore (RFC 9438 §4.9).
+/// All that a spurious loss must restore beside the window (RFC 9438 §4.9).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Growth {
-    cwnd: f64,
     ssthresh: f64,
     /// Window before the last reduction (RFC 9438 §4.1.2).
     cwnd_prior: f64,
@@ -136,19 +137,35 @@ struct Growth {
 /// A period of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    start_ns: u64,
+    /// The nanosecond after its start: never 0, so that no epoch takes no more room than one.
+    after_start_ns: NonZeroU64,
     k: f64,
     /// W_max of the curve: the plateau.
     origin: f64,
     w_est: f64,
 }
 
+const _: () = assert!(size_of::<Option<Epoch>>() == 32);
+
 impl Epoch {
+    fn start_ns(&self) -> u64 {
+        self.after_start_ns.get() - 1
+    }
+
+    fn set_start_ns(&mut self, start_ns: u64) {
+        self.after_start_ns = after(start_ns);
+    }
+
     /// RFC 9438 eq. (1), `t` s into the epoch.
     fn w_cubic(&self, t: f64, c: f64) -> f64 {
         let past = t - self.k;
         self.origin + c * past * past * past
     }
+}
+
+/// The nanosecond after `ns`.
+fn after(ns: u64) -> NonZeroU64 {
+    NonZeroU64::MIN.saturating_add(ns)
 }
 
 /// First what every ACK touches: a host with thousands of flows finds none of it in its cache.
@@ -157,34 +174,46 @@ struct Cubic {
     in_fast_recovery: bool,
     linux: bool,
     fast_convergence: bool,
+    packet_bytes: u32,
     last_ack_ns: u64,
     delay_min_ns: u64,
     c: f64,
     alpha: f64,
-    packet_bytes: f64,
+    cwnd: f64,
     growth: Growth,
     slow_start: SlowStart,
     beta: f64,
     ecn_beta: f64,
     gate: EpisodeGate,
-    /// As it was before the last reduction.
+    /// As it was before the last reduction; the window then is `growth.cwnd_prior`.
     before: Option<Box<Growth>>,
 }
 
+const _: () = assert!(size_of::<Cubic>() == 200 && size_of::<Growth>() == 64);
+
 impl Cubic {
+    fn packet_size(&self) -> f64 {
+        f64::from(self.packet_bytes)
+    }
+
     /// Takes time in which the window did not limit out of the epoch's clock (RFC 9438 §4.2, §5.8).
     fn pause_clock(&mut self, from_ns: u64, to_ns: u64) {
         if let Some(epoch) = &mut self.growth.epoch {
             let paused_ns = to_ns.saturating_sub(from_ns);
-            epoch.start_ns = epoch.start_ns.saturating_add(paused_ns).min(to_ns);
+            epoch.set_start_ns(epoch.start_ns().saturating_add(paused_ns).min(to_ns));
         }
     }
 
     fn begin_epoch(&self, now_ns: u64) -> Epoch {
-        let Growth { cwnd, w_max, .. } = self.growth;
+        let cwnd = self.cwnd;
         // RFC 9438 §4.8, §4.10: after a timeout or a slow start that ended without loss, K = 0 and W_max = cwnd.
-        let origin = w_max.max(cwnd);
-        Epoch { start_ns: now_ns, k: time_to_w_max(origin, cwnd, self.c), origin, w_est: cwnd }
+        let origin = self.growth.w_max.max(cwnd);
+        Epoch {
+            after_start_ns: after(now_ns),
+            k: time_to_w_max(origin, cwnd, self.c),
+            origin,
+            w_est: cwnd,
+        }
     }
 
     /// RFC 9438 §4.2-4.5 for `acked` packets.
@@ -193,13 +222,13 @@ impl Cubic {
             Some(epoch) => epoch,
             None => self.begin_epoch(ack.now_ns),
         };
-        let cwnd = self.growth.cwnd;
+        let cwnd = self.cwnd;
         // RFC 9438 eq. (4). Linux keeps alpha below 1 for good.
         let catching_up = self.linux || epoch.w_est < self.growth.cwnd_prior;
         let alpha = if catching_up { self.alpha } else { 1.0 };
         epoch.w_est = (epoch.w_est + alpha * acked / cwnd).min(MAX_WINDOW_PACKETS);
-        let t = ack.now_ns.saturating_sub(epoch.start_ns) as f64 * 1e-9;
-        self.growth.cwnd = if self.linux {
+        let t = ack.now_ns.saturating_sub(epoch.start_ns()) as f64 * 1e-9;
+        self.cwnd = if self.linux {
             self.linux_window(&epoch, t, acked)
         } else if epoch.w_cubic(t, self.c) < epoch.w_est {
             // §4.3: Reno-friendly region.
@@ -222,7 +251,7 @@ impl Cubic {
     ///
     /// Deviation: Linux counts time in jiffies and recomputes at most every 31 ms while the window stands.
     fn linux_window(&mut self, epoch: &Epoch, t: f64, acked: f64) -> f64 {
-        let cwnd = self.growth.cwnd;
+        let cwnd = self.cwnd;
         // Linux looks ahead by the smallest RTT, not the smoothed one.
         let ahead = if self.delay_min_ns == u64::MAX { 0.0 } else { self.delay_min_ns as f64 };
         let distance = epoch.w_cubic(t + ahead * 1e-9, self.c) - epoch.origin;
@@ -244,7 +273,7 @@ impl Cubic {
     /// RFC 9438 §4.6-4.7: keeps `kept` of the window. `floor` is the smallest window in packets; Linux and RFC differ in what
     /// they cut.
     fn reduce(&mut self, kept: f64, in_flight_bytes: u64, floor: f64) {
-        let cwnd = self.growth.cwnd;
+        let cwnd = self.cwnd;
         match &mut self.before {
             Some(before) => **before = self.growth,
             None => self.before = Some(Box::new(self.growth)),
@@ -255,10 +284,10 @@ impl Cubic {
         self.growth.w_max = if self.linux { w_max.floor() } else { w_max };
         self.growth.cwnd_prior = cwnd;
         // RFC 9438 eq. (5) cuts what is in flight; Linux cuts the window.
-        let in_flight = (in_flight_bytes as f64 / self.packet_bytes).min(cwnd);
+        let in_flight = (in_flight_bytes as f64 / self.packet_size()).min(cwnd);
         let kept = if self.linux { (cwnd * kept).floor() } else { in_flight * kept };
         self.growth.ssthresh = kept.max(2.0);
-        self.growth.cwnd = kept.max(floor).min(cwnd.max(floor));
+        self.cwnd = kept.max(floor).min(cwnd.max(floor));
         self.growth.counter = WholePackets::default();
         self.growth.epoch = None;
     }
@@ -287,18 +316,18 @@ impl Controller for Cubic {
             return;
         }
         let mut acked = f64::from(ack.acked_packets);
-        if self.growth.cwnd < self.growth.ssthresh {
-            let step = self.slow_start.on_ack(ack, self.growth.cwnd);
-            let room = self.growth.ssthresh - self.growth.cwnd;
-            self.growth.cwnd += step.growth_packets.min(room);
+        if self.cwnd < self.growth.ssthresh {
+            let step = self.slow_start.on_ack(ack, self.cwnd);
+            let room = self.growth.ssthresh - self.cwnd;
+            self.cwnd += step.growth_packets.min(room);
             if step.exit {
-                self.growth.ssthresh = self.growth.cwnd;
+                self.growth.ssthresh = self.cwnd;
             }
             // What crossed the threshold counts for congestion avoidance.
             acked = (step.growth_packets - room).max(0.0);
         }
-        if acked > 0.0 && self.growth.cwnd >= self.growth.ssthresh {
-            self.avoid(ack, acked.min(self.growth.cwnd));
+        if acked > 0.0 && self.cwnd >= self.growth.ssthresh {
+            self.avoid(ack, acked.min(self.cwnd));
         }
     }
 
@@ -317,7 +346,7 @@ impl Controller for Cubic {
             // RFC 9438 §4.8: ssthresh with beta_cubic, the window as Reno.
             self.reduce(self.beta, timeout.in_flight_bytes, 1.0);
         }
-        self.growth.cwnd = 1.0;
+        self.cwnd = 1.0;
         // K = 0 and W_max = cwnd when avoidance begins again.
         self.growth.w_max = 0.0;
         self.growth.epoch = None;
@@ -327,8 +356,9 @@ impl Controller for Cubic {
     fn on_spurious_loss(&mut self, _undo: &Undo) {
         // RFC 9438 §4.9.
         if let Some(before) = self.before.take()
-            && self.growth.cwnd < before.cwnd
+            && self.cwnd < self.growth.cwnd_prior
         {
+            self.cwnd = self.growth.cwnd_prior;
             self.growth = *before;
         }
         self.in_fast_recovery = false;
@@ -341,12 +371,12 @@ impl Controller for Cubic {
     }
 
     fn on_path_change(&mut self, path: &PathInfo) {
-        self.packet_bytes = packet_size(path);
+        self.packet_bytes = path.packet_bytes.max(1);
         self.delay_min_ns = u64::MAX;
     }
 
     fn control(&self) -> Control {
-        Control::window(window_bytes(self.growth.cwnd, self.packet_bytes))
+        Control::window(window_bytes(self.cwnd, self.packet_size()))
     }
 
     fn observe(&self, out: &mut [f64]) {
@@ -354,7 +384,7 @@ impl Controller for Cubic {
         let known = |value: f64, known: bool| if known { value } else { f64::NAN };
         out.copy_from_slice(&[
             known(
-                self.growth.ssthresh * self.packet_bytes,
+                self.growth.ssthresh * self.packet_size(),
                 self.growth.ssthresh < MAX_WINDOW_PACKETS,
             ),
             known(self.growth.w_max, self.growth.w_max > 0.0),

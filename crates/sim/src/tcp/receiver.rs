@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use paceline_net::Picos;
 
-use crate::events::NEVER;
+use crate::events::{Alarm, NEVER};
 use crate::packet::{Packet, expand};
+use crate::prefetch::prefetch_unaligned;
 
 /// Linux acknowledges the first segments of a connection one by one ("quick ACKs"), so that slow start is not slowed.
 const QUICK_ACKS: u64 = 16;
@@ -30,6 +31,7 @@ struct DelayedAck {
     deadline: Picos,
     segment: Packet,
     window: ReceiveWindow,
+    alarm: Alarm,
 }
 
 /// How Linux lets the window it offers grow (`tcp_grow_window`, dynamic right-sizing), in packets. It keeps ahead of the sender, so
@@ -109,9 +111,16 @@ impl TcpReceiver {
                 deadline: NEVER,
                 segment: Packet::default(),
                 window: ReceiveWindow::new(),
+                alarm: Alarm::default(),
             })
         });
         Self { next: 0, ranges: None, delayed }
+    }
+
+    /// Fetches what the next packet will touch outside this struct.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        self.ranges.iter().for_each(|ranges| prefetch_unaligned(&**ranges));
     }
 
     /// Takes a data packet in; returns the ACK to send now, if any, without its size. At least every second segment is
@@ -136,16 +145,28 @@ impl TcpReceiver {
         (arrived, Some(self.ack(packet, block, arrived)))
     }
 
-    /// The delayed ACK is due; returns it.
+    /// The alarm has gone off, or may have: the delayed ACK, if it is due.
     pub(crate) fn on_timer(&mut self, now: Picos) -> Option<Packet> {
-        let delayed = self.delayed.as_ref().filter(|delayed| delayed.deadline <= now)?;
+        let delayed = self.delayed.as_mut()?;
+        delayed.alarm.goes_off(now);
+        if delayed.deadline > now {
+            return None;
+        }
         let packet = delayed.segment;
         Some(self.ack(&packet, (0, 0), Arrived::InOrder))
     }
 
     /// When [`Self::on_timer`] is to be called.
+    #[cfg(test)]
     pub(crate) fn deadline(&self) -> Picos {
         self.delayed.as_ref().map_or(NEVER, |delayed| delayed.deadline)
+    }
+
+    /// The alarm to set after a step, if one is needed.
+    #[inline]
+    pub(crate) fn alarm(&mut self, now: Picos) -> Option<Picos> {
+        let delayed = self.delayed.as_mut()?;
+        delayed.alarm.until(delayed.deadline, now)
     }
 
     #[inline(always)]

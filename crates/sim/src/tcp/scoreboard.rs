@@ -15,7 +15,7 @@ use paceline_cc::sampler::SendStamp;
 use paceline_net::ring::SeqRing;
 
 use crate::packet::expand;
-use crate::prefetch::prefetch;
+use crate::prefetch::{prefetch, prefetch_unaligned};
 
 /// DupThresh of RFC 5681 and 6675.
 const DUP_THRESH: usize = 3;
@@ -114,8 +114,8 @@ pub(crate) struct Delivered {
     pub(crate) cumulative: bool,
     /// When the oldest segment among them was sent that was sent but once, ns.
     pub(crate) oldest_sent_ns: Option<u64>,
-    /// The stamp of the newest transmission known to have arrived, by this ACK.
-    pub(crate) newest: Option<SendStamp>,
+    /// The segment whose latest transmission is the newest that is known to have arrived, by this ACK.
+    pub(crate) newest: Option<u64>,
     /// Its place among all transmissions.
     newest_order: u32,
     /// That `newest` was sent more than once.
@@ -159,7 +159,7 @@ impl Transmissions {
             delivered.oldest_sent_ns = Some(segment.0.sent_ns);
         }
         if delivered.newest.is_none() || later(order, delivered.newest_order) {
-            delivered.newest = Some(segment.0);
+            delivered.newest = Some(seq);
             delivered.newest_order = order;
             delivered.retransmitted = copies > 1;
         }
@@ -224,7 +224,8 @@ impl Scoreboard {
         self.segments.next()
     }
 
-    /// Fetches what an ACK caused by segment `trigger` will look at: that segment, the oldest, and the place of the next.
+    /// Fetches what an ACK caused by segment `trigger` will look at: that segment, the oldest, and the place of the next; and what
+    /// is known of holes.
     #[inline]
     pub(crate) fn prefetch(&self, trigger: u32) {
         for seq in [self.una(), self.next(), expand(self.una(), trigger)] {
@@ -232,6 +233,7 @@ impl Scoreboard {
                 prefetch(slot);
             }
         }
+        self.holes.iter().for_each(|holes| prefetch_unaligned(&**holes));
     }
 
     /// Packets in flight: sent, not acknowledged, not declared lost ("pipe" of RFC 6675).
@@ -263,6 +265,12 @@ impl Scoreboard {
                 copies & 15
             }
         }
+    }
+
+    /// What was noted when segment `seq` was sent last: of one that is held, or that the last ACK has taken.
+    #[inline]
+    pub(crate) fn stamp(&self, seq: u64) -> Option<&SendStamp> {
+        self.segments.slot_of(seq).map(|segment| &segment.0)
     }
 
     /// Takes in an acknowledgement.

@@ -12,6 +12,7 @@ use crate::host::{AckFacts, Host};
 use crate::meter::RttMeter;
 use crate::packet::{Packet, expand};
 use crate::plan::TcpOptions;
+use crate::prefetch::prefetch_unaligned;
 use crate::transfer::Transfer;
 
 /// First timer of the handshake (RFC 6298 §2.1) and its bound (§2.5).
@@ -21,9 +22,8 @@ const MAX_SYN_TIMEOUT_PS: Picos = 60 * PS_PER_S;
 enum State {
     /// Nothing sent yet.
     Closed,
-    /// The opening was sent `attempts` times, last at `sent_ns`; `expired` = send it again.
+    /// The opening was sent `attempts` times; `expired` = send it again.
     Opening {
-        sent_ns: u64,
         attempts: u32,
         expired: bool,
     },
@@ -93,7 +93,7 @@ pub(crate) struct TcpSender {
     handshake: bool,
     prr: bool,
     state: State,
-    suspicion: Option<Box<Suspicion>>,
+    suspicion: Option<Suspicion>,
 }
 
 impl TcpSender {
@@ -132,6 +132,13 @@ impl TcpSender {
     #[inline]
     pub(crate) fn prefetch_segments(&self, ack: &Packet) {
         self.board.prefetch(ack.seq());
+        self.prefetch_recovery();
+    }
+
+    /// Fetches what [`Self::cwnd_bytes`] looks at outside this struct.
+    #[inline]
+    pub(crate) fn prefetch_recovery(&self) {
+        self.recovery.iter().for_each(|recovery| prefetch_unaligned(&**recovery));
     }
 
     /// Everything was delivered and acknowledged.
@@ -162,7 +169,7 @@ impl TcpSender {
         let mut facts = AckFacts {
             acked_packets: delivered.packets,
             prior_in_flight,
-            newest: delivered.newest,
+            newest: delivered.newest.and_then(|seq| self.board.stamp(seq)),
             oldest_sent_ns: delivered.oldest_sent_ns,
             marks_seen: packet.marks_seen(),
             ..AckFacts::default()
@@ -199,11 +206,12 @@ impl TcpSender {
     }
 
     fn on_syn_ack(&mut self, now: Picos, meter: &mut RttMeter) {
-        if let State::Opening { sent_ns, attempts, .. } = self.state {
+        if let State::Opening { attempts, .. } = self.state {
             self.state = State::Open;
             self.timer = RetransmissionTimer::Off;
             if attempts == 1 {
-                let rtt_ns = self.host.clock_ns(now) - sent_ns;
+                let sent = self.timer_time - SYN_TIMEOUT_PS;
+                let rtt_ns = self.host.clock_ns(now) - self.host.clock_ns(sent);
                 self.host.rtt.on_sample(rtt_ns);
                 meter.on_rtt(now, rtt_ns);
             }
@@ -217,8 +225,7 @@ impl TcpSender {
             let prr = Prr { recover_fs: flight, send_count: 1, ..Prr::default() };
             let until = self.board.next();
             self.recovery = Some(Box::new(Recovery { until, timeout: false, prr }));
-            let started_ns = self.host.clock_ns(now);
-            self.suspicion = Some(Box::new(Suspicion::of(started_ns)));
+            self.suspicion = Some(Suspicion::of(self.host.clock_ns(now)));
         }
         self.host.on_loss(
             now,
@@ -241,11 +248,10 @@ impl TcpSender {
     }
 
     fn update_prr(&mut self, delivered: u64, safe: bool) {
-        let ssthresh = self.host.cwnd_packets();
-        let pipe = self.board.in_flight();
         let Some(Recovery { prr, timeout: false, .. }) = self.recovery.as_deref_mut() else {
             return;
         };
+        let (ssthresh, pipe) = (self.host.cwnd_packets(), self.board.in_flight());
         prr.delivered += delivered;
         prr.send_count = if pipe > ssthresh {
             (prr.delivered * ssthresh).div_ceil(prr.recover_fs.max(1)).saturating_sub(prr.out)
@@ -278,8 +284,7 @@ impl TcpSender {
         self.expiries += 1;
         let until = self.board.next();
         self.recovery = Some(Box::new(Recovery { until, timeout: true, prr: Prr::default() }));
-        let started_ns = self.host.clock_ns(now);
-        self.suspicion = Some(Box::new(Suspicion::of(started_ns)));
+        self.suspicion = Some(Suspicion::of(self.host.clock_ns(now)));
         self.host.on_rto(now, lost.packets, prior_in_flight, self.expiries);
         (self.timer, self.timer_time) = (RetransmissionTimer::Running, now);
     }
@@ -334,7 +339,7 @@ impl TcpSender {
             State::Opening { attempts, expired: true, .. } => attempts + 1,
             _ => return None,
         };
-        self.state = State::Opening { sent_ns: self.host.clock_ns(now), attempts, expired: false };
+        self.state = State::Opening { attempts, expired: false };
         let timeout = (SYN_TIMEOUT_PS << (attempts - 1).min(6)).min(MAX_SYN_TIMEOUT_PS);
         (self.timer, self.timer_time) = (RetransmissionTimer::Opening, now + timeout);
         Some(self.transfer.opening(now))
