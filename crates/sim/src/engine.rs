@@ -226,7 +226,6 @@ impl Engine {
     }
 
     /// An ACK, given by its words, comes to its sender.
-    #[inline(never)]
     fn on_ack(&mut self, junction: u32, now: Picos, a: u64, b: u64, c: u64) {
         let packet = Packet::from_words([a, b, c]);
         let flow = packet.flow() as usize;
@@ -238,7 +237,6 @@ impl Engine {
     }
 
     /// A data packet, given by its words, comes to its receiver.
-    #[inline(never)]
     fn on_data(&mut self, junction: u32, now: Picos, a: u64, b: u64, c: u64) {
         let packet = Packet::from_words([a, b, c]);
         let flow = packet.flow() as usize;
@@ -304,7 +302,6 @@ impl Engine {
     }
 
     /// A packet, given by its words, enters the link of `junction`.
-    #[inline(never)]
     fn transmit_words(&mut self, junction: u32, now: Picos, a: u64, b: u64, c: u64) {
         let packet = Packet::from_words([a, b, c]);
         if !self.network.transmit(junction, now, packet) && packet.is_data() {
