@@ -69,16 +69,15 @@ READINGS: dict[str, tuple[str, ...]] = {
 VERDICTS: dict[str, str] = {
     "buffers": (
         "Utilisation, RTT, the queue's deviation and losses after the start-up hold in every cell, and nothing at all is lost "
-        "from 1/8 BDP on. Eight flows that start together at 1/16 BDP lose more than the paper prints, nearly "
-        "all of it in start-up: pulses of several meet, and none knows of the others before the buffer is full. "
+        "from 1/8 BDP on. Eight flows that start together at 1/16 BDP lose more than the paper prints, with four seeds of five "
+        "all of it in start-up: each grows by up to 12 % per RTT, and none knows of the others before the buffer is full. "
         "The deviation of the pacing rate is that of the drains, a quarter and seven quarters of the nominal rate for "
         "about a millisecond each, four times a second; the paper's figures cannot contain its own probes of eight RTTs."
     ),
     "late": (
-        "Held up to 25 ms at 4 Gbit/s. At 40 Gbit/s and at 100 ms it is missed by a tenth at most, since start-up waits for "
-        "gentle pulses and begins to grow from less on a full link; before, it took 1.75 s and 76 RTTs. At 4 Gbit/s and 200 "
-        "to 300 ms the price is a thousandth of the RTT: a newcomer's smallest error empties the queue, and in growth nothing "
-        "moves the shares. A price in proportion to the RTT would mend that, and give long paths more than short ones."
+        "Held up to 100 ms. At 4 Gbit/s and 200 to 300 ms the price is a thousandth of the RTT: a newcomer's smallest error "
+        "empties the queue, and in growth nothing moves the shares. A price in proportion to the RTT would mend that, and give "
+        "long paths more than short ones."
     ),
     "rtts": "All held; no constant is on the edge. What inequality there is comes from the price's growth with the RTT.",
     "caps": "All held.",
