@@ -10,7 +10,88 @@
 #ifndef PACELINE_MPC_H
 #define PACELINE_MPC_H
 
-#include "mpc/start.h"
+#include "mpc/state.h"
+
+/* ------------------------------------------------------------------------------------------------------------ the model */
+
+/*
+ * (1) tau, the time in which the flow learns what it does, and (2) q_t, the queueing delay that its rate is worth:
+ * a (rho / 4 Gbit/s)^-gamma (l_P / 25 ms)^delta, and below the knee in proportion to l_P.
+ */
+static inline void mpc_set_target(struct mpc *mpc)
+{
+	const struct mpc_params *p = &mpc->params;
+	cc_u64 least_ns = cc_min(cc_time(p->least_packets * mpc->packet_bytes, mpc->rho), MPC_MAX_NS);
+	cc_s64 log = (cc_s64)cc_log2(p->queue_ns);
+	cc_s64 rate_log = (cc_s64)cc_log2(500000000) - (cc_s64)cc_log2(mpc->rho);
+	cc_s64 rtt_log = (cc_s64)cc_log2(mpc->base_ns) - (cc_s64)cc_log2(25000000);
+	cc_u64 queue_ns;
+
+	mpc->tau_ns = mpc_clamp(mpc->base_ns + mpc_slow_queue_ns(mpc), least_ns, MPC_MAX_NS);
+	/* Two packets per tau keep the measurement going. */
+	mpc->least_rate = cc_max(cc_rate(2 * mpc->packet_bytes, mpc->tau_ns), 1);
+	log += (rate_log * (cc_s64)p->rate_exponent + rtt_log * (cc_s64)p->rtt_exponent) >> MPC_PARAM_BITS;
+	queue_ns = cc_min(cc_exp2(log > 0 ? (cc_u64)log : 0), MPC_MAX_NS);
+	mpc->target_ns = cc_max(queue_ns * mpc_share(mpc->base_ns, mpc->base_ns + p->knee_ns) >> MPC_BITS, 1);
+}
+
+static inline const struct mpc_block *mpc_last_block(const struct mpc *mpc, cc_u64 back)
+{
+	return &mpc->blocks[(mpc->ended_blocks - 1 - back) & (MPC_BLOCKS - 1)];
+}
+
+/* How far back the first block is that is `window_ns` older than the last, or the oldest. */
+CC_APART cc_u64 mpc_blocks_within(const struct mpc *mpc, cc_u64 window_ns)
+{
+	cc_u64 sent_ns, back;
+
+	CC_PRESENT(mpc);
+	sent_ns = mpc_last_block(mpc, 0)->sent_ns;
+	for (back = 1; back < MPC_BLOCKS && back < mpc->ended_blocks; back++)
+		if (mpc_last_block(mpc, back)->sent_ns + window_ns <= sent_ns)
+			return back;
+	return back - 1;
+}
+
+static inline const struct mpc_block *mpc_block_before(const struct mpc *mpc, cc_u64 window_ns)
+{
+	return mpc_last_block(mpc, mpc_blocks_within(mpc, window_ns));
+}
+
+/*
+ * (3) The rate r_B at which packets leave: what was sent between two blocks and not lost, over the time in which it left. 0 if
+ * that is less than `least_ns`.
+ */
+static inline cc_u64 mpc_departure_rate(const struct mpc_block *first, const struct mpc_block *last, cc_u64 least_ns)
+{
+	cc_u64 gone_ns = mpc_less(last->sent_ns + last->rtt_ns, first->sent_ns + first->rtt_ns);
+
+	if (gone_ns <= least_ns)
+		return 0;
+	return cc_min(cc_rate(mpc_less(last->position, first->position), gone_ns), MPC_MAX_RATE);
+}
+
+/* (13) Far more is lost than chance takes: there is no more room, though there may be no queue. */
+static inline int mpc_is_lossy(const struct mpc *mpc, const struct mpc_block *last)
+{
+	const struct mpc_block *first = mpc_block_before(mpc, mpc->tau_ns);
+	cc_u64 lost = mpc_less(last->lost, first->lost);
+	cc_u64 sent = lost + mpc_less(last->position, first->position);
+
+	return lost > sent / MPC_LOSSY_PART + MPC_LOSSY_PACKETS * mpc->packet_bytes;
+}
+
+/* rho when the packet was sent that is acknowledged now. */
+CC_APART cc_u64 mpc_rho_at(const struct mpc *mpc, cc_u64 sent_ns)
+{
+	cc_u64 back;
+
+	CC_PRESENT(mpc);
+	for (back = 0; back < MPC_BLOCKS && back < mpc->ended_blocks; back++)
+		if (mpc_last_block(mpc, back)->ended_ns <= sent_ns)
+			return mpc_last_block(mpc, back)->rho;
+	return mpc->rho;
+}
 
 /* ----------------------------------------------------------------------------------------------------------- the drains */
 
@@ -146,6 +227,34 @@ static inline cc_u64 mpc_steered_rate(const struct mpc *mpc, cc_u64 now_ns)
 	return mpc->rho + (mpc->rho * cc_min(mpc_share(mpc->target_ns - queue_ns, horizon_ns), MPC_ONE / 10) >> MPC_BITS);
 }
 
+/* (11) Start-up sends rho, and now and then a pulse that looks ahead whether there is room for more. */
+static inline cc_u64 mpc_start_rate(struct mpc *mpc, cc_u64 now_ns)
+{
+	cc_u64 position = mpc->delivered_bytes + mpc->in_flight_bytes;
+	cc_u64 part_ns = mpc->tau_ns / MPC_PULSE_PART;
+	cc_u64 bytes, tail;
+	struct mpc_pulse *pulse;
+
+	if (mpc->pulse_to && (position + mpc->packet_bytes > mpc->pulse_to ||
+			      now_ns >= mpc->pulses[(mpc->started_pulses - 1) & (MPC_PULSES - 1)].started_ns + 2 * part_ns))
+		mpc->pulse_to = 0;
+	if (!mpc->pulse_to && now_ns >= mpc->next_pulse_ns) {
+		mpc->next_pulse_ns = now_ns + mpc->tau_ns / MPC_PULSES_PER_TAU;
+		bytes = cc_bytes(mpc->rho, part_ns) * MPC_PULSE_GAIN;
+		tail = MPC_PULSE_TAIL(bytes);
+		if (tail >= MPC_PULSE_PACKETS * mpc->packet_bytes && mpc->started_pulses - mpc->judged_pulses < MPC_PULSES) {
+			pulse = &mpc->pulses[mpc->started_pulses++ & (MPC_PULSES - 1)];
+			pulse->started_ns = now_ns;
+			pulse->tail_from = position + bytes - tail;
+			pulse->tail_to = position + bytes;
+			pulse->tail_rtt_ns = CC_NONE;
+			pulse->tail_bytes = 0;
+			mpc->pulse_to = position + bytes;
+		}
+	}
+	return mpc->pulse_to ? mpc->rho * MPC_PULSE_GAIN : mpc->rho;
+}
+
 static inline void mpc_set_rate(struct mpc *mpc, cc_u64 now_ns)
 {
 	cc_u64 rate;
@@ -166,6 +275,112 @@ static inline void mpc_set_rate(struct mpc *mpc, cc_u64 now_ns)
 		}
 	}
 	mpc->rate = cc_min(mpc_clamp(rate, mpc->least_rate, MPC_MAX_RATE), mpc->params.cap);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- start-up */
+
+/* A number in [0, 1), drawn once: flows that begin together do not drain together. SplitMix64's finalizer. */
+static inline cc_u64 mpc_chance(const struct mpc *mpc)
+{
+	cc_u64 z = mpc->seed + 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return (z ^ (z >> 31)) >> (64 - MPC_BITS);
+}
+
+CC_SELDOM void mpc_begin_start(struct mpc *mpc, cc_u64 now_ns, cc_u64 rho)
+{
+	mpc->state = MPC_START;
+	mpc->ended_blocks = 0;
+	mpc->block_acks = 0;
+	mpc->block_began_ns = now_ns;
+	mpc->slow_queue = 0;
+	mpc->started_pulses = 0;
+	mpc->judged_pulses = 0;
+	mpc->pulse_to = 0;
+	mpc->next_pulse_ns = now_ns;
+	mpc->depth = MPC_ONE;
+	mpc->drain_ns = 0;
+	mpc->drains = 0;
+	mpc->cycle_rtt_ns = CC_NONE;
+	mpc->in_dip = 0;
+	mpc->rho = mpc_clamp(cc_min(rho, mpc->params.cap), 1, MPC_MAX_RATE);
+	mpc->queue_ns = 0;
+	mpc_set_target(mpc);
+	mpc_keep(mpc);
+	mpc->rate = mpc->rho;
+}
+
+/* A queue of `queue_ns` ends start-up: for good, or for growth at a gentler pace. */
+CC_SELDOM void mpc_end_start(struct mpc *mpc, cc_u64 now_ns, cc_u64 queue_ns, cc_u32 state)
+{
+	cc_u64 wait = 3 * mpc_chance(mpc) / 10 + (state == MPC_GROWTH ? MPC_ONE : 0);
+
+	mpc->state = state;
+	mpc->pulse_to = 0;
+	mpc->queue_ns = queue_ns;
+	mpc->slow_queue = queue_ns << MPC_SLOW_BITS;
+	mpc->mean_queue_ns = queue_ns;
+	mpc->fair_from_ns = now_ns + mpc_of(mpc->tau_ns, mpc->params.settle);
+	mpc->queue_seen_ns = mpc->queue_sent_ns;
+	mpc->hold_until_ns = mpc->queue_sent_ns + mpc_of(mpc->tau_ns, mpc->params.hold);
+	mpc->emptied_ns = 0;
+	mpc->cycle_ns = mpc_of(mpc->tau_ns, mpc->params.drain_interval);
+	mpc->cycle_began_ns = now_ns;
+	mpc->next_drain_ns = now_ns + (mpc->cycle_ns * wait >> MPC_BITS);
+	mpc->growth = MPC_PULSE_GROWTH;
+	/* A pulse saw the end at up to as many times rho. */
+	mpc->growth_from = mpc->rho * MPC_PULSE_GAIN;
+}
+
+/* The tail of a pulse has all of its burst before it: its queue says how much room is left. Whether the packet is of a tail. */
+static inline cc_u32 mpc_see_pulse(struct mpc *mpc, cc_u64 now_ns, cc_u64 sent_ns, cc_u64 position, cc_u64 rtt_ns)
+{
+	struct mpc_pulse *pulse = &mpc->pulses[mpc->judged_pulses & (MPC_PULSES - 1)];
+	cc_u64 queue_ns;
+
+	if (mpc->judged_pulses == mpc->started_pulses)
+		return 0;
+	if (position >= pulse->tail_from && position < pulse->tail_to) {
+		pulse->tail_bytes += mpc->packet_bytes;
+		pulse->tail_rtt_ns = cc_min(pulse->tail_rtt_ns, rtt_ns);
+		return 1;
+	}
+	/* Well after the pulse, for ACKs may have overtaken each other. */
+	if (sent_ns < pulse->started_ns + mpc->tau_ns / 4)
+		return 0;
+	mpc->judged_pulses++;
+	queue_ns = mpc_less(pulse->tail_rtt_ns, mpc->base_ns);
+	if (mpc->state == MPC_START && pulse->tail_bytes >= MPC_PULSE_PACKETS * mpc->packet_bytes &&
+	    queue_ns > 3 * mpc->tau_ns / 1000 + 3 * mpc->noise_ns)
+		mpc_end_start(mpc, now_ns, queue_ns, MPC_GROWTH);
+	return 0;
+}
+
+/* A block of start-up: rho grows, until there is a queue. */
+static inline void mpc_start_block(struct mpc *mpc, cc_u64 now_ns, const struct mpc_block *block, cc_u64 queue_ns, cc_u64 elapsed_ns)
+{
+	/* tau may be the time of 40 packets; as a first window, ten are enough. */
+	cc_u64 unit_ns = cc_min(cc_max(mpc->base_ns, 10 * mpc_packet_ns(mpc)), mpc->tau_ns);
+	/* With 44 bits of fraction, and the growth with 23. */
+	cc_u64 log = mpc->params.start_growth * mpc_fine_share(elapsed_ns, unit_ns);
+	cc_u64 growth = cc_exp2(cc_min(log >> MPC_FINE_BITS, 8 << CC_LOG_BITS) + (23 << CC_LOG_BITS));
+	/* The product of a rho and a growth that fill 63 bits. */
+	cc_u64 cut = mpc->rho >> 32 ? 8 : 0;
+
+	growth += (growth * (log >> 12 & 0xffff) >> 16) * MPC_LN2 >> 32;
+	mpc_set_rho(mpc, (((mpc->rho >> cut) * growth + (1 << 22)) >> 23) << cut);
+	if (mpc_is_lossy(mpc, block)) {
+		cc_u64 rate = mpc_departure_rate(mpc_block_before(mpc, mpc->tau_ns), block, mpc->tau_ns / 10);
+
+		if (rate)
+			mpc_set_rho(mpc, cc_min(mpc->rho, rate));
+	} else if (queue_ns <= mpc_of(mpc->tau_ns, mpc->params.start_queue) + mpc_packet_ns(mpc) + 3 * mpc->noise_ns) {
+		return;
+	}
+	mpc_set_rho(mpc, mpc->rho / 2);
+	mpc_end_start(mpc, now_ns, queue_ns, MPC_STEADY);
 }
 
 /* ----------------------------------------------------------------------------------------------------- the nominal rate */
@@ -209,13 +424,9 @@ static inline void mpc_grow(struct mpc *mpc, cc_u64 now_ns, const struct mpc_blo
 	cc_u64 part = mpc_fine_share(elapsed_ns, mpc->tau_ns), rise;
 
 	mpc->snap.sent_ns = 0;
-	if (mpc_less(block->sent_ns, mpc->queue_seen_ns) <= mpc->tau_ns - mpc->tau_ns / 10 || mpc->rate >= p->cap - p->cap / 1000)
+	if (mpc_less(block->sent_ns, mpc->queue_seen_ns) <= mpc->tau_ns - mpc->tau_ns / 10 || mpc->block_is_limited ||
+	    mpc->rate >= p->cap - p->cap / 1000)
 		return;
-	/* Where the sender does not keep up there is no queue, but also no room shown; and no queue that were a price. */
-	if (mpc->block_is_limited || !mpc_has_sent(mpc, now_ns, block, MPC_GROWTH_SENT)) {
-		mpc->fair_from_ns = now_ns + mpc_of(mpc->tau_ns, p->settle);
-		return;
-	}
 	if (mpc->state == MPC_STEADY) {
 		mpc->state = MPC_GROWTH;
 		mpc->growth_from = mpc->rho;
@@ -224,9 +435,7 @@ static inline void mpc_grow(struct mpc *mpc, cc_u64 now_ns, const struct mpc_blo
 	if (mpc->state != MPC_GROWTH)
 		return;
 	if (mpc->rho > MPC_ANOTHER_PATH * mpc->growth_from) {
-		/* Of a path that was full once nothing is known but that it was: only what a pulse finds is room. */
 		mpc_begin_start(mpc, now_ns, mpc->rho);
-		mpc->is_near = 1;
 		return;
 	}
 	/* The slow queue says nothing of a share so different: it starts anew. */
@@ -304,7 +513,7 @@ CC_SELDOM void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 	const struct mpc_block *last = mpc->ended_blocks ? mpc_last_block(mpc, 0) : &mpc->block;
 	struct mpc_block block = mpc->block;
 	cc_u64 elapsed_ns = mpc_less(block.sent_ns, last->sent_ns);
-	cc_u64 queue_ns, change_ns, present_ns;
+	cc_u64 queue_ns, present_ns;
 
 	if (block.rtt_ns < mpc->base_ns) {
 		/* The empty path is shorter than it seemed; so all queues were longer. */
@@ -325,10 +534,7 @@ CC_SELDOM void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 	mpc->blocks[mpc->ended_blocks++ & (MPC_BLOCKS - 1)] = block;
 	mpc->queue_sent_ns = block.sent_ns;
 	mpc->queue_position = block.position;
-	change_ns = mpc_distance(queue_ns, mpc->queue_ns);
-	if (mpc->state == MPC_START)
-		change_ns = cc_min(change_ns, mpc->tau_ns / MPC_PULSE_NOISE_PART);
-	mpc->noise_ns = mpc_toward(mpc->noise_ns, change_ns, MPC_ONE / 20);
+	mpc->noise_ns = mpc_toward(mpc->noise_ns, mpc_distance(queue_ns, mpc->queue_ns), MPC_ONE / 20);
 	if (mpc->state == MPC_START) {
 		mpc->queue_ns = queue_ns;
 		mpc_start_block(mpc, now_ns, &block, queue_ns, elapsed_ns);
@@ -416,10 +622,6 @@ static inline void mpc_on_ack(struct mpc *mpc, const struct cc_ack *ack)
 		mpc->base_ns = rtt_ns;
 		mpc->tau_ns = rtt_ns;
 		mpc_begin_start(mpc, now_ns, cc_rate(mpc->initial_window_packets * mpc->packet_bytes, rtt_ns));
-		mpc->first_ns = now_ns;
-		mpc->first_to = mpc->delivered_bytes + (MPC_FIRST_PACKETS - 1) * mpc->packet_bytes;
-	} else if (mpc->first_to) {
-		mpc_see_first_window(mpc, now_ns);
 	}
 	burst_ns = mpc_burst_ns(mpc, ack->burst_bytes);
 	head_rtt_ns = mpc_less(rtt_ns, burst_ns);
@@ -431,7 +633,7 @@ static inline void mpc_on_ack(struct mpc *mpc, const struct cc_ack *ack)
 		   now_ns > mpc->drain_end_ns + mpc->base_ns * 5 / 4 + mpc->queue_ns) {
 		mpc_judge_drain(mpc);
 	}
-	mpc->block_is_pulse |= mpc_see_pulse(mpc, ack, rtt_ns, sent_ns, position);
+	mpc->block_is_pulse |= mpc_see_pulse(mpc, now_ns, sent_ns, position, head_rtt_ns);
 	mpc->block_is_limited |= ack->flags & CC_ACK_APP_LIMITED;
 	if (!mpc->block_acks || rtt_ns < mpc->block.rtt_ns) {
 		mpc->block.sent_ns = sent_ns;

@@ -37,35 +37,23 @@
 #define MPC_BLOCKS_PER_TAU 32
 /* Blocks that are kept: two tau. A power of two. */
 #define MPC_BLOCKS 64u
-/* A pulse of start-up: so many times rho, for this part of tau, this often per tau. Once one has met a queue, the next are gentler. */
-#define MPC_PULSE_GAIN 32
-#define MPC_PULSE_PART 128
+/* A pulse of start-up: so many times rho, for this part of tau, this often per tau. */
+#define MPC_PULSE_GAIN 16
+#define MPC_PULSE_PART 64
 #define MPC_PULSES_PER_TAU 2
-#define MPC_NEAR_GAIN 4
-#define MPC_NEAR_PART 32
-/* log2 of the growth of start-up per RTT where there is room: 1.75 times. By how many halves rho grows when a gentle pulse finds some. */
-#define MPC_FREE_GROWTH 52911
-#define MPC_NEAR_HALVES 3
-/* Room is told by so many packets of the first window that come within this part of an RTT. */
-#define MPC_FIRST_PACKETS 8
-#define MPC_FIRST_PART 16
 /* Judged by its last 3/10, at least so many packets: more than 3/1000 tau of queue, above the noise, end start-up. */
 #define MPC_PULSE_TAIL(bytes) ((bytes) * 3 / 10)
-#define MPC_PULSE_PACKETS 4
-/* A change from block to block counts as noise up to this part of tau in start-up: pulses are none. */
-#define MPC_PULSE_NOISE_PART 333
+#define MPC_PULSE_PACKETS 8
 /* Pulses that may be on the way. A power of two. */
 #define MPC_PULSES 4u
 /* The rates of a drain and of what makes up for it, quarters of rho. */
 #define MPC_DRAIN_QUARTERS 1
 #define MPC_REFILL_QUARTERS 7
-/* A rise of rho in growth that makes the slow queue begin anew. */
+/* g when a pulse has ended start-up, per tau. A rise of rho in growth that makes the slow queue begin anew. */
+#define MPC_PULSE_GROWTH (MPC_FINE_ONE / 20)
 #define MPC_RISE (MPC_PARAM_ONE * 15 / 100)
 /* Growth by this factor without a queue: nothing is left of the old path, and start-up is faster. */
 #define MPC_ANOTHER_PATH 3
-/* rho grows only where the sender keeps up: where so many 16ths of what it makes in an RTT were sent. */
-#define MPC_START_SENT 8
-#define MPC_GROWTH_SENT 13
 /* ln 2. */
 #define MPC_LN2 45426u
 /* Drains over which l_P is the least RTT. A power of two. */
@@ -117,11 +105,7 @@ struct mpc_block {
 };
 
 struct mpc_pulse {
-	/* rho then, and how many times that is sent, until when. */
-	cc_u64 rho;
-	cc_u64 gain;
 	cc_u64 started_ns;
-	cc_u64 ends_ns;
 	/* Positions of its judged tail, and the least RTT of it so far. */
 	cc_u64 tail_from;
 	cc_u64 tail_to;
@@ -177,14 +161,6 @@ struct mpc {
 	cc_u64 started_pulses;
 	cc_u64 judged_pulses;
 	cc_u64 next_pulse_ns;
-	/* When the first ACK came; how much of the first window tells its pace; 0 = told. */
-	cc_u64 first_ns;
-	cc_u64 first_to;
-	/* The rate for which the last one found room; 0 = none. Whether one has met a queue. */
-	cc_u64 room;
-	cc_u32 is_near;
-	/* Since when every block has a queue; 0 = the last has none. */
-	cc_u64 queued_from_ns;
 	/* The pulse that is being sent ends at this position; 0 = none. */
 	cc_u64 pulse_to;
 

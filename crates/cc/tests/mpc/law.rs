@@ -50,9 +50,7 @@ struct Block {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Pulse {
-    rho: f64,
-    near: bool,
-    ends: f64,
+    started: f64,
     tail: (f64, f64),
     tail_rtt: f64,
     tail_bytes: f64,
@@ -104,19 +102,10 @@ pub struct Law {
     block_is_drain: bool,
     block_is_pulse: bool,
     block_is_limited: bool,
-    /// Pulses on the way, the oldest first; when the last is over at the latest, whether there was one, when the next is due; where
-    /// the one that is being sent ends.
+    /// Pulses on the way, the oldest first; when the last was sent, the next is due, the one that is being sent ends.
     pulses: VecDeque<Pulse>,
-    pulse_ends: f64,
-    pulsed: bool,
+    last_pulse: f64,
     next_pulse: f64,
-    /// The rate for which the last one found room; whether one has met a queue.
-    room: f64,
-    near: bool,
-    /// Since when every block has a queue.
-    queued_from: Option<f64>,
-    /// When the first ACK came, and how much of the first window tells its pace, until it has told.
-    first: Option<(f64, f64)>,
     pulse_to: Option<f64>,
     growth: f64,
     growth_from: f64,
@@ -174,13 +163,8 @@ impl Law {
             block_is_pulse: false,
             block_is_limited: false,
             pulses: VecDeque::new(),
-            pulse_ends: 0.0,
-            pulsed: false,
+            last_pulse: 0.0,
             next_pulse: 0.0,
-            room: 0.0,
-            near: false,
-            queued_from: None,
-            first: None,
             pulse_to: None,
             growth: 0.0,
             growth_from: 0.0,
@@ -396,39 +380,32 @@ impl Law {
     /// (11).
     fn start_rate(&mut self, now: f64) -> f64 {
         let position = self.delivered + self.in_flight;
-        let (gain, part) =
-            if self.near { (4.0, self.tau / 32.0) } else { (32.0, self.tau / 128.0) };
+        let part = self.tau / 64.0;
         if let Some(to) = self.pulse_to
             && (self.over_bytes(position + self.packet, to)
-                || !self.over(self.pulse_ends, now, part))
+                || !self.over(2.0 * part, now - self.last_pulse, part))
         {
             self.pulse_to = None;
         }
         if self.pulse_to.is_none() && !self.over(self.next_pulse, now, self.tau) {
             self.next_pulse = now + self.tau / 2.0;
-            let bytes = gain * self.rho * part;
+            let bytes = 16.0 * self.rho * part;
             let tail = 0.3 * bytes;
-            if self.choices.over(4.0 * self.packet, tail, tail * ROUNDING + 20.0) {
-                self.near = false;
-            } else if self.pulses.len() < 4 {
+            if !self.choices.over(8.0 * self.packet, tail, tail * ROUNDING + 20.0)
+                && self.pulses.len() < 4
+            {
                 let to = position + bytes;
-                self.pulse_ends = now + 2.0 * part;
-                self.pulsed = true;
                 self.pulses.push_back(Pulse {
-                    rho: self.rho,
-                    near: self.near,
-                    ends: self.pulse_ends,
+                    started: now,
                     tail: (to - tail, to),
                     tail_rtt: f64::INFINITY,
                     tail_bytes: 0.0,
                 });
+                self.last_pulse = now;
                 self.pulse_to = Some(to);
-                if self.near {
-                    self.next_pulse = f64::INFINITY;
-                }
             }
         }
-        if self.pulse_to.is_some() { gain * self.rho } else { self.rho }
+        if self.pulse_to.is_some() { 16.0 * self.rho } else { self.rho }
     }
 
     fn set_rate(&mut self, now: f64) {
@@ -473,9 +450,8 @@ impl Law {
         self.block_began = now;
         self.slow_queue = 0.0;
         self.pulses.clear();
-        self.pulsed = false;
         self.pulse_to = None;
-        (self.room, self.near, self.queued_from) = (0.0, false, None);
+        self.next_pulse = now;
         self.depth = 1.0;
         self.drain = None;
         self.drain_rtts = Rc::default();
@@ -485,7 +461,6 @@ impl Law {
         self.rho = rho.floor().min(self.set.cap).clamp(1.0, MAX_RATE);
         self.queue = 0.0;
         self.set_target();
-        self.next_pulse = now + self.tau / 2.0 * self.chance();
         self.keep();
         self.rate = self.rho;
     }
@@ -504,71 +479,39 @@ impl Law {
         self.cycle = self.set.drain_interval * self.tau;
         self.cycle_began = now;
         self.next_drain = now + wait * self.cycle;
-        self.growth = self.set.growth_max;
-        self.growth_from = 4.0 * self.rho;
+        self.growth = 0.05;
+        self.growth_from = 16.0 * self.rho;
     }
 
     /// Whether the packet is of a pulse's tail.
-    fn see_pulse(&mut self, now: f64, sent: f64, position: f64, rtt: f64, burst: f64) -> bool {
+    fn see_pulse(&mut self, now: f64, sent: f64, position: f64, rtt: f64) -> bool {
         let Some(pulse) = self.pulses.front().copied() else { return false };
         let (from, to) = pulse.tail;
         if !self.choices.over(from, position, 20.0 + ROUNDING * (to - from))
-            && !self.choices.over(position, to + burst, 20.0 + ROUNDING * (to - from))
+            && self.choices.over(to, position, 20.0 + ROUNDING * (to - from))
         {
-            if self.over(pulse.ends, sent, self.tau) {
-                let rate = pulse.rho * if pulse.near { 4.0 } else { 32.0 };
-                let pulse = &mut self.pulses[0];
-                pulse.tail_bytes += self.packet + burst;
-                pulse.tail_rtt = pulse.tail_rtt.min((rtt - burst / rate).max(0.0));
-            }
+            let pulse = &mut self.pulses[0];
+            pulse.tail_bytes += self.packet;
+            pulse.tail_rtt = pulse.tail_rtt.min(rtt);
             return true;
         }
-        if self.over(pulse.ends + self.tau / 16.0, sent, self.tau) {
+        if self.over(pulse.started + self.tau / 4.0, sent, self.tau) {
             return false;
         }
         self.pulses.pop_front();
-        if self.state == State::Start {
-            self.judge_pulse(now, &pulse);
+        if self.state == State::Start && pulse.tail_bytes >= 8.0 * self.packet {
+            let queue = (pulse.tail_rtt - self.base).max(0.0);
+            if self.over_queue(queue, 0.003 * self.tau + 3.0 * self.noise) {
+                self.end_start(now, queue, State::Growth);
+            }
         }
         false
     }
 
-    fn judge_pulse(&mut self, now: f64, pulse: &Pulse) {
-        let seen = pulse.tail_bytes >= 2.0 * self.packet;
-        let queue = if seen { (pulse.tail_rtt - self.base).max(0.0) } else { 0.0 };
-        let free = seen && !self.over_queue(queue, 0.003 * self.tau + 3.0 * self.noise);
-        if !self.near {
-            self.room = if free { 32.0 * pulse.rho } else { 0.0 };
-            if seen && !free {
-                self.near = true;
-                self.pulses.clear();
-                self.pulse_to = None;
-                self.next_pulse = now;
-            }
-        } else if free {
-            self.set_rho(self.rho.max(1.5 * pulse.rho));
-            self.keep();
-            self.next_pulse = now;
-        } else {
-            self.end_start(now, queue, State::Growth);
-        }
-    }
-
-    /// Whether `part` of what rho makes has been sent since `block`, but for a few packets.
-    fn has_sent(&mut self, now: f64, block: &Block, part: f64) -> bool {
-        let position = self.delivered + self.in_flight + 8.0 * self.packet;
-        let sent = (position - block.position).max(0.0).min(self.two_rtts);
-        !self.over((now - block.sent).max(0.0) * part, sent / self.rho, self.tau)
-    }
-
     fn start_block(&mut self, now: f64, block: &Block, queue: f64, elapsed: f64) {
         let unit = self.base.max(10.0 * self.packet_time()).min(self.tau);
-        let free = !self.over_bytes(2.0 * self.rho, self.room);
-        let growth = self.set.start_growth.max(if free { 52_911.0 / 65_536.0 } else { 0.0 });
-        let growth = libm::exp2((growth * elapsed / unit).min(8.0));
-        if !self.near && self.has_sent(now, block, 0.5) {
-            self.set_rho(self.rho * growth);
-        }
+        let growth = libm::exp2((self.set.start_growth * elapsed / unit).min(8.0));
+        self.set_rho(self.rho * growth);
         let most = self.set.start_queue * self.tau + self.packet_time() + 3.0 * self.noise;
         let lossy = self.lossy(block);
         if lossy {
@@ -578,20 +521,10 @@ impl Law {
                 self.set_rho(self.rho.min(rate));
             }
         }
-        if !lossy {
-            if !self.over_queue(queue, most) {
-                self.queued_from = None;
-                return;
-            }
-            if self.pulsed {
-                let from = *self.queued_from.get_or_insert(now);
-                if self.over(self.tau / 8.0, now - from, self.tau) {
-                    return;
-                }
-            }
+        if lossy || self.over_queue(queue, most) {
+            self.set_rho(self.rho / 2.0);
+            self.end_start(now, queue, State::Steady);
         }
-        self.set_rho(self.rho / 2.0);
-        self.end_start(now, queue, State::Steady);
     }
 
     // ----------------------------------------------------------------------------------------------------- the nominal rate
@@ -619,12 +552,9 @@ impl Law {
         let part = elapsed / self.tau;
         self.snap = None;
         if !self.over(block.sent - self.queue_seen, 0.9 * self.tau, self.tau)
+            || self.block_is_limited
             || !self.over_bytes(0.999 * s.cap, self.rate)
         {
-            return;
-        }
-        if self.block_is_limited || !self.has_sent(now, block, 13.0 / 16.0) {
-            self.fair_from = now + s.settle * self.tau;
             return;
         }
         if self.state == State::Steady {
@@ -636,9 +566,7 @@ impl Law {
             return;
         }
         if self.over_bytes(self.rho, 3.0 * self.growth_from) {
-            self.begin_start(now, self.rho);
-            self.near = true;
-            return;
+            return self.begin_start(now, self.rho);
         }
         if self.over(self.fair_from, now, s.settle * self.tau)
             || self.over_bytes(self.rho, 1.15 * self.growth_from)
@@ -706,9 +634,7 @@ impl Law {
         blocks.truncate(BLOCKS);
         self.queue_sent = block.sent;
         self.queue_position = block.position;
-        let change = (queue - self.queue).abs();
-        let most = if self.state == State::Start { self.tau / 333.0 } else { f64::INFINITY };
-        self.noise = toward(self.noise, change.min(most), 0.05);
+        self.noise = toward(self.noise, (queue - self.queue).abs(), 0.05);
         if self.state == State::Start {
             self.queue = queue;
             self.start_block(now, &block, queue, elapsed);
@@ -790,21 +716,12 @@ impl Law {
             self.begun = true;
             (self.base, self.tau) = (rtt, rtt);
             self.begin_start(now, self.initial_window * self.packet / rtt);
-            self.first = Some((now, self.delivered + 7.0 * self.packet));
-        } else if let Some((began, to)) = self.first {
-            let late = self.over(now - began, self.base / 16.0, self.base);
-            if late || self.delivered >= to {
-                if !late {
-                    self.room = 16.0 * 7.0 * self.packet / self.base;
-                }
-                self.first = None;
-            }
         }
         let burst = (f64::from(ack.burst_bytes) / self.rho).min(self.tau / 8.0);
         let head = (rtt - burst).max(0.0);
         self.cycle_rtt = self.cycle_rtt.min(head);
         self.see_drain(now, sent, head);
-        self.block_is_pulse |= self.see_pulse(now, sent, position, rtt, f64::from(ack.burst_bytes));
+        self.block_is_pulse |= self.see_pulse(now, sent, position, head);
         self.block_is_limited |= ack.has(AckSample::APP_LIMITED);
         if self.block_acks == 0 || rtt < self.block.rtt {
             self.block = Block { sent, position, rtt, burst, lost: self.lost, ..Block::default() };

@@ -61,8 +61,6 @@ pub struct FlowPlan {
     pub pause: (f64, f64),
     /// It sends so many packets as one, paced by what 1 ms makes if that is less, and one ACK comes for them; 0 = 1.
     pub burst: u64,
-    /// The host gets so little time that it sends only (a part) of what it is told in [from, to), s; 0 = it keeps up.
-    pub starved: (f64, f64, f64),
     pub settings: Vec<(&'static str, f64)>,
 }
 
@@ -246,8 +244,7 @@ impl Flow {
         self.in_flight += bytes;
         let ahead = self.burst;
         self.burst += bytes;
-        let full =
-            self.burst >= self.burst_bytes() || self.in_flight + bytes > self.control.cwnd_bytes;
+        let full = self.burst >= self.burst_bytes();
         self.packets.push_back(Packet {
             sent_ns: now_ns,
             ack_ns,
@@ -261,10 +258,6 @@ impl Flow {
         if self.control.pacing_bytes_per_s != Control::UNPACED {
             gap_ns =
                 if full { self.burst } else { 0 } * 1_000_000_000 / self.control.pacing_bytes_per_s;
-            let (from, to, part) = self.plan.starved;
-            if (ns(from)..ns(to)).contains(&now_ns) {
-                gap_ns = (gap_ns as f64 / part) as u64;
-            }
         }
         if self.plan.makes > 0.0 {
             let made_ns = (bytes as f64 * 1e9 / self.plan.makes) as u64;
