@@ -46,7 +46,7 @@ impl Wiring {
     pub fn make_inside(&self, index: usize) -> Result<Tun, Error> {
         let device = Tun::new(INSIDE_DEVICE)?;
         let mut netlink = Netlink::open()?;
-        netlink.set_up("lo", None, None)?;
+        netlink.set_up("lo", None)?;
         let address = self.block.inside(index);
         // Of several, each is alone: a link within one would take addresses that a link within another has.
         let prefix = if self.hosts == 1 { self.block.prefix() } else { 32 };
@@ -69,9 +69,10 @@ impl Wiring {
         address: IpAddr,
         prefix: u8,
     ) -> Result<(), Error> {
-        // No link-local address: the kernel would announce it, and those packets would cross the link. Without IPv6, no file.
+        // What the kernel announces would cross the link: groups, and a link-local address. Without IPv6, no file.
+        netlink.leave_groups(device, self.mtu)?;
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{device}/addr_gen_mode"), "1");
-        netlink.set_up(device, Some(self.mtu), Some(DEVICE_QUEUE))?;
+        netlink.set_up(device, Some(DEVICE_QUEUE))?;
         netlink.add_address(device, address, prefix)?;
         if let IpAddr::V4(address) = address
             && has_ipv6()

@@ -31,23 +31,26 @@ impl Netlink {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Switches the device on. `queue` packets may wait in it, of at most `mtu` bytes each.
-    pub fn set_up(
-        &mut self,
-        device: &str,
-        mtu: Option<u32>,
-        queue: Option<u32>,
-    ) -> Result<(), Error> {
+    /// Switches the device on. `queue` packets may wait in it.
+    pub fn set_up(&mut self, device: &str, queue: Option<u32>) -> Result<(), Error> {
         let up = libc::IFF_UP as u32;
-        let mut message = Message::new(libc::RTM_NEWLINK, 0);
-        // struct ifinfomsg
-        message.bytes(&[0; 4]).number(index(device)?).number(up).number(up);
-        for (kind, value) in [(libc::IFLA_MTU, mtu), (libc::IFLA_TXQLEN, queue)] {
-            if let Some(value) = value {
-                message.attribute(kind, &value.to_ne_bytes());
-            }
+        let mut message = change(device, up, up)?;
+        if let Some(queue) = queue {
+            message.attribute(libc::IFLA_TXQLEN, &queue.to_ne_bytes());
         }
         self.send(message, "switch a device on")
+    }
+
+    /// Takes from a device that is switched off the groups that the kernel has joined there, and lets it join no more: it would announce
+    /// them to who is at the other end. The device has an MTU of `mtu` then, which IPv6 can use.
+    pub fn leave_groups(&mut self, device: &str, mtu: u32) -> Result<(), Error> {
+        // Below its least MTU, IPv6 forgets a device, and joins anew only what goes without multicast: nothing that it tells of.
+        for mtu in [IPV6_LEAST_MTU - 1, mtu] {
+            let mut message = change(device, 0, libc::IFF_MULTICAST as u32)?;
+            message.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes());
+            self.send(message, "set up a device")?;
+        }
+        Ok(())
     }
 
     /// Gives the device an address in a network of `prefix` bits, which it then leads to.
@@ -90,6 +93,17 @@ impl Netlink {
             None => Err(fail(io::ErrorKind::InvalidData.into())),
         }
     }
+}
+
+/// The least MTU that IPv6 can use (RFC 8200, section 5), bytes.
+const IPV6_LEAST_MTU: u32 = 1280;
+
+/// A request to give `device` those of `flags` that `mask` has.
+fn change(device: &str, flags: u32, mask: u32) -> Result<Message, Error> {
+    let mut message = Message::new(libc::RTM_NEWLINK, 0);
+    // struct ifinfomsg
+    message.bytes(&[0; 4]).number(index(device)?).number(flags).number(mask);
+    Ok(message)
 }
 
 /// A request under construction.

@@ -134,6 +134,10 @@ fn inside() {
             assert_eq!(outcome.status, Status::Exited(0));
             return;
         }
+        "idle" => {
+            let outcome = run(delay(1), &words(&["sleep", "1.2"])).expect("a link in a link");
+            return nothing_has_crossed(&outcome);
+        }
         "hold" => {
             let marker = variable("MARKER");
             let held = format!("setsid sleep {marker} & exec sleep {marker}");
@@ -143,6 +147,11 @@ fn inside() {
         other => panic!("no task {other}"),
     };
     fs::write(variable("ANSWER"), answer).unwrap();
+}
+
+fn nothing_has_crossed(outcome: &Outcome) {
+    assert_eq!(outcome.status, Status::Exited(0));
+    assert_eq!((outcome.up.entered_packets, outcome.down.entered_packets), (0, 0));
 }
 
 /// Round-trip times of packets sent one after the other, ms.
@@ -399,6 +408,13 @@ fn links_nest() {
     assert_eq!(outcome.status, Status::Exited(0));
     let times = numbers(&answer);
     assert!(times.len() == 20 && times.iter().all(|ms| *ms >= 50.0), "{times:?}");
+}
+
+/// A kernel may announce what it listens to, for a second after a device is up: around a link, inside it and inside one in it.
+#[test]
+fn nothing_crosses_a_link_but_what_programs_send() {
+    let Some(_turn) = turn("nothing_crosses_a_link_but_what_programs_send") else { return };
+    nothing_has_crossed(&run(delay(1), &task("idle", 0, Path::new("none"))).unwrap());
 }
 
 /// Two hosts behind a link of 2 × 10 ms, one of them 2 × 30 ms from it; they do not reach each other.
