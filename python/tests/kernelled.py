@@ -42,6 +42,8 @@ name, address, port, seconds = sys.argv[1:]
 address = address or os.environ["PACELINE_BASE"]
 connection = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+# What is still to be sent at the end takes the link no more than seconds, whatever this machine allows.
+connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
 connection.connect((address, int(port)))
 data, sent, end = bytes(1 << 14), 0, time.monotonic() + float(seconds)
 while time.monotonic() < end if float(seconds) else not select.select([sys.stdin], [], [], 0)[0]:

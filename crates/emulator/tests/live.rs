@@ -2,6 +2,8 @@
 //!
 //! The programs inside are this test binary again: `inside` is the test that is none.
 
+mod common;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -9,10 +11,10 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::turn;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
 };
@@ -23,34 +25,6 @@ use paceline_emulator::{
 use paceline_net::log::LogStats;
 use paceline_net::random::{Purpose, RandomStream};
 use paceline_net::{Buffer, Capacity, LinkSpec, PS_PER_MS, Trace};
-
-/// One at a time: they look for what others would leave behind.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// The turn of `test`; `None`, and a word, where there can be no link.
-fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
-    if let Some(why) = missing() {
-        // Not by a macro: the test runner would keep it to itself.
-        let line = format!("\nSKIPPED {test}: {why}\n");
-        let _ = std::io::stderr().write_all(line.as_bytes());
-        return None;
-    }
-    Some(TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
-}
-
-/// What is missing for a link.
-fn missing() -> Option<&'static str> {
-    /// CAP_NET_ADMIN and CAP_SYS_ADMIN.
-    const NEEDED: u64 = 1 << 12 | 1 << 21;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
-    if effective.unwrap_or_default() & NEEDED != NEEDED {
-        return Some("needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)");
-    }
-    let tun = fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
-    tun.err().map(|_| "needs /dev/net/tun")
-}
 
 fn both(spec: LinkSpec) -> Emulation {
     let direction = Direction { spec, ..Direction::default() };

@@ -3,8 +3,8 @@
 //! An algorithm of `bpf/algorithms` becomes a TCP congestion control through `bpf/include/cc_kernel.h`; this crate hands the compiled
 //! object to the kernel ([`load`]), finds again what is loaded ([`loaded`], [`unload`]), caps flows while they run ([`set_cap`]) and
 //! reads their states ([`flows`]). Nothing is pinned to a file system: what is loaded is found by asking the kernel, and a process
-//! that dies before the last step of [`load`] leaves nothing behind, one that [`hold`]s not later either. What flows hear and answer can be recorded ([`record`]) and
-//! repeated, natively and as BPF ([`Replayer`]).
+//! that dies before the last step of [`load`] leaves nothing behind; one that dies while it [`hold`]s a controller does not either,
+//! since Linux 6.4. What flows hear and answer can be recorded ([`record`]) and repeated, natively and as BPF ([`Replayer`]).
 
 mod caps;
 mod error;

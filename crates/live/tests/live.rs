@@ -1,45 +1,21 @@
 //! Plans carried out over real sockets, for a second or two each. They need root and /dev/net/tun, and skip with a word where
 //! these are not. Bounds are wide: this machine may be busy.
 
-use std::io::Write as _;
+#[path = "../../emulator/tests/common/mod.rs"]
+mod common;
+
 use std::net::SocketAddrV4;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
+use common::turn;
 use paceline_cc::{Controller, Needs, PathInfo, registry};
 use paceline_live::{Finished, LiveError, Options, contest, run};
 use paceline_net::queue::{Ecn, Tag};
 use paceline_net::{Buffer, Capacity, LinkSpec, LossModel, PS_PER_MS, PS_PER_S, QueueSpec};
 use paceline_sim::{DatagramOptions, FlowPlan, NamedLink, PacketSizes, Plan, Stack, TcpOptions};
-
-/// One at a time: they would disturb each other.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// The turn of `test`; `None`, and a word, where there can be no link.
-fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
-    if let Some(why) = missing() {
-        // Not by a macro: the test runner would keep it to itself.
-        let line = format!("\nSKIPPED {test}: {why}\n");
-        let _ = std::io::stderr().write_all(line.as_bytes());
-        return None;
-    }
-    Some(TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
-}
-
-fn missing() -> Option<&'static str> {
-    /// CAP_NET_ADMIN and CAP_SYS_ADMIN.
-    const NEEDED: u64 = 1 << 12 | 1 << 21;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
-    if effective.unwrap_or_default() & NEEDED != NEEDED {
-        return Some("needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)");
-    }
-    let tun = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
-    tun.err().map(|_| "needs /dev/net/tun")
-}
 
 /// Both directions of a link: `mbps` and 20 ms there, 20 ms back.
 fn links(mbps: f64) -> Vec<NamedLink> {

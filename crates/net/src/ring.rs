@@ -3,26 +3,15 @@
 //! In: records, each with the next number. Out: the oldest, or any by its number. What a sender has not had acknowledged is such a
 //! window.
 
-/// Records for the numbers `[first, next)`.
-#[derive(Clone, Debug)]
+/// Records for the numbers `[first, next)`; by default none, and the first number is 0.
+#[derive(Clone, Debug, Default)]
 pub struct SeqRing<T> {
     slots: Box<[T]>,
     first: u64,
     next: u64,
 }
 
-impl<T> Default for SeqRing<T> {
-    fn default() -> Self {
-        Self { slots: Box::default(), first: 0, next: 0 }
-    }
-}
-
 impl<T: Copy + Default> SeqRing<T> {
-    /// An empty ring whose first number is 0.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     #[inline]
     fn len(&self) -> usize {
         (self.next - self.first) as usize
@@ -130,7 +119,7 @@ mod tests {
 
     #[test]
     fn holds_a_sliding_window_while_growing() {
-        let mut ring = SeqRing::new();
+        let mut ring = SeqRing::default();
         for seq in 0..1000u64 {
             ring.push(seq * 10);
             if seq % 3 == 0 {
@@ -144,7 +133,7 @@ mod tests {
 
     #[test]
     fn memory_is_given_back_on_request() {
-        let mut ring = SeqRing::new();
+        let mut ring = SeqRing::default();
         (0..1000u64).for_each(|seq| ring.push(seq));
         while ring.pop_before(990).is_some() {}
         assert_eq!(ring.slots.len(), 1024);

@@ -71,7 +71,7 @@ impl DatagramSender {
             overhead_ps: options.overhead_ps,
             slow: (options.blocking || options.overhead_ps > 0).then(Box::default),
             transfer,
-            sendings: SeqRing::new(),
+            sendings: SeqRing::default(),
             acked_to: 0,
             lost: 0,
             episode_until: 0,

@@ -209,7 +209,7 @@ pub(crate) struct Scoreboard {
 
 impl Scoreboard {
     pub(crate) fn new() -> Self {
-        Self { segments: SeqRing::new(), sent: Transmissions::default(), holes: None }
+        Self { segments: SeqRing::default(), sent: Transmissions::default(), holes: None }
     }
 
     /// Oldest segment not cumulatively acknowledged.
