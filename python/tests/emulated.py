@@ -2,8 +2,15 @@
 
 import os
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
+
+Test = TypeVar("Test", bound=Callable[..., object])
+
+#: Of tests that would disturb each other: they measure this machine's network, or look for what is left behind in its kernel.
+NETWORK = "network"
 
 
 def _missing() -> str | None:
@@ -16,4 +23,10 @@ def _missing() -> str | None:
     return None
 
 
-real = pytest.mark.skipif(_missing() is not None, reason=str(_missing()))
+def on_the_network(missing: str | None) -> Callable[[Test], Test]:
+    """Marks a test that uses this machine's network: skipped if something is `missing`, and never beside another."""
+    skip = pytest.mark.skipif(missing is not None, reason=str(missing))
+    return lambda test: pytest.mark.xdist_group(NETWORK)(skip(test))
+
+
+real = on_the_network(_missing())

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from emulated import on_the_network
 from paceline import _native
 
 MISSING = _native.kernel_missing() or (None if shutil.which("ip") else "no ip (iproute2)")
-needs_kernel = pytest.mark.skipif(MISSING is not None, reason=f"controllers in the kernel: {MISSING}")
+needs_kernel = on_the_network(MISSING and f"controllers in the kernel: {MISSING}")
 
 #: `paceline kernel`; the command itself is without the last.
 COMMAND = [sys.executable, "-c", "from paceline.cli import main; main()", "kernel"]

@@ -62,6 +62,9 @@ def test_events_that_cannot_be_recorded_are_refused(paceline: Command, tmp_path:
     done = paceline("run", scenario, "--controller", "mpc", "--seeds", "2", "--out", tmp_path / "two", "--events", file)
     assert (done.returncode, file.exists()) == (2, False)
     assert "takes one run, and this is 2" in " ".join(done.stderr.split())
+    done = paceline("run", scenario, "--controller", "mpc", "--out", tmp_path / "none", "--events", tmp_path / "no/run.events")
+    assert (done.returncode, (tmp_path / "none").exists()) == (2, False)
+    assert "no/run.events: No such file or directory" in "".join(done.stderr.split("\n"))
 
 
 def test_a_difference_is_told_with_its_event(paceline: Command, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ use paceline_sim::hosted::{HostedDatagram, Window};
 use paceline_sim::{FlowPlan, PlanError, Stats};
 
 use crate::clock::Clock;
+use crate::error::LiveError;
 use crate::receive::{self, Receiver};
 use crate::route;
-use crate::run::{DATAGRAM_BUFFER, LiveError};
 use crate::send::{self, Driver, Ended};
 use crate::sys;
 
@@ -84,11 +84,5 @@ pub fn receive(port: u16, ready: impl FnOnce(u16), stop: &AtomicBool) -> Result<
 }
 
 fn socket_at(address: SocketAddrV4) -> Result<UdpSocket, LiveError> {
-    let made = UdpSocket::bind(address).and_then(|socket| {
-        sys::note_arrivals(&socket)?;
-        sys::note_marks(&socket)?;
-        sys::set_buffers(&socket, DATAGRAM_BUFFER)?;
-        Ok(socket)
-    });
-    made.map_err(LiveError::system("make a socket"))
+    sys::datagram_socket(address).map_err(LiveError::system("make a socket"))
 }

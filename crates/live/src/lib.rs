@@ -16,6 +16,7 @@
 
 mod clock;
 pub mod contest;
+mod error;
 mod observe;
 mod ports;
 mod receive;
@@ -29,6 +30,7 @@ pub mod traffic;
 mod way;
 mod wire;
 
-pub use run::{Finished, Health, LiveError, Loaded, Options, run, run_with};
+pub use error::LiveError;
+pub use run::{Finished, Health, Loaded, Options, run, run_with};
 pub use tcp::{Congestion, kernel_name};
 pub use wire::{Acked, Acknowledger, Header, Missing};

@@ -4,7 +4,7 @@ use paceline_net::queue::Ecn;
 use paceline_sim::hosted::DATAGRAM_PROVIDES;
 use paceline_sim::{FlowPlan, LossNotice, Plan, PlanError, Stack, TcpOptions};
 
-use crate::run::{self, LiveError};
+use crate::error::LiveError;
 use crate::tcp::{self, Congestion, KERNEL_NAMES};
 use crate::wire::{HEADER_BYTES, IP_UDP_BYTES, MARKS_BYTES};
 
@@ -25,7 +25,7 @@ pub fn check(plan: &Plan, loaded: &[Option<Congestion>]) -> Result<(), LiveError
         return refuse(format!("{} flows; a live run has at most {MAX_FLOWS}", plan.flows.len()));
     }
     for (number, flow) in (0..).zip(&plan.flows) {
-        let congestion = run::congestion(loaded, number, flow);
+        let congestion = Congestion::of(flow, number, loaded);
         check_flow_with(flow, congestion.as_ref())?;
     }
     let overhead = overhead_bytes(first);

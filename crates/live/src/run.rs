@@ -19,6 +19,7 @@ use paceline_sim::{
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
+use crate::error::LiveError;
 use crate::observe::{Observed, ObservedFlow, Watch};
 use crate::ports::{Port, Ports, Side};
 use crate::receive::{self, Receiver as DatagramReceiver};
@@ -28,8 +29,6 @@ use crate::tcp::Congestion;
 use crate::way::{Way, both_ways};
 use crate::{sys, tcp};
 
-/// Socket buffers, bytes: a second at 100 Mbit/s, should a thread be held up.
-pub const DATAGRAM_BUFFER: usize = 16 << 20;
 /// How often the run is shown to its watch.
 const WATCH: Duration = Duration::from_millis(50);
 /// At the end no sleep is shorter.
@@ -49,34 +48,6 @@ pub struct Loaded {
     pub of_flows: Vec<Option<Congestion>>,
     /// Dropped as soon as all sockets have chosen theirs: what is taken out of the kernel then goes with the last flow.
     pub hold: Option<Box<dyn Send>>,
-}
-
-/// A live run that did not come about.
-#[derive(Debug, thiserror::Error)]
-pub enum LiveError {
-    /// The plan asks for something that a live run does not have.
-    #[error("{0}")]
-    Unsupported(String),
-    /// The plan cannot run in any world.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// There is no emulated link.
-    #[error(transparent)]
-    Emulator(#[from] Error),
-    /// A socket or a thread cannot be had.
-    #[error("cannot {what}: {reason}")]
-    System {
-        /// What was attempted.
-        what: &'static str,
-        /// Why it failed.
-        reason: io::Error,
-    },
-}
-
-impl LiveError {
-    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |reason| Self::System { what, reason }
-    }
 }
 
 /// How well this machine kept up.
@@ -148,7 +119,7 @@ pub fn run_with(
     let (seed, realtime) = (plan.seed, options.realtime);
     let emulation = Emulation { up: up_direction, down: down_direction, seed, realtime };
     let flows = plan.flows;
-    let congestions = (0..).zip(&flows).map(|(n, flow)| congestion(&loaded.of_flows, n, flow));
+    let congestions = (0..).zip(&flows).map(|(n, flow)| Congestion::of(flow, n, &loaded.of_flows));
     let stacks: Vec<(Stack, Option<Congestion>)> =
         flows.iter().map(|flow| flow.stack).zip(congestions).collect();
     let crew = Crew {
@@ -194,14 +165,6 @@ fn broken(error: io::Error) -> Error {
     Error::System { what: "make a socket", reason: error }
 }
 
-fn socket_at(address: SocketAddrV4) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(address)?;
-    sys::note_arrivals(&socket)?;
-    sys::note_marks(&socket)?;
-    sys::set_buffers(&socket, DATAGRAM_BUFFER)?;
-    Ok(socket)
-}
-
 /// The receiving end of a flow before it is used.
 enum Far {
     Datagram(UdpSocket),
@@ -212,7 +175,7 @@ impl Far {
     fn new(stack: Stack, congestion: Option<&Congestion>, address: Ipv4Addr) -> io::Result<Self> {
         let address = SocketAddrV4::new(address, 0);
         Ok(match stack {
-            Stack::Datagram(_) => Self::Datagram(socket_at(address)?),
+            Stack::Datagram(_) => Self::Datagram(sys::datagram_socket(address)?),
             Stack::Tcp(_) => Self::Tcp(tcp::listen(address, congestion)?),
         })
     }
@@ -266,7 +229,7 @@ impl Crew {
                 let sender = named("paceline-send");
                 match far {
                     Far::Datagram(far) => {
-                        let near = socket_at(SocketAddrV4::new(ends.inside, 0));
+                        let near = sys::datagram_socket(SocketAddrV4::new(ends.inside, 0));
                         let near = near.map_err(LiveError::system("make a socket"))?;
                         sys::set_ecn(&near, route::ecn_field(&flow))
                             .map_err(LiveError::system("set up a socket"))?;
@@ -284,7 +247,7 @@ impl Crew {
                         let work = move || self.sink(&listener, clock, [from, last], over);
                         let sink = named("paceline-receive").spawn_scoped(scope, work);
                         sinks.push(Some(sink.map_err(thread_failed)?));
-                        let chosen = congestion(&loaded.of_flows, number, &flow);
+                        let chosen = Congestion::of(&flow, number, &loaded.of_flows);
                         let near = tcp::Near::new(&flow, chosen.as_ref());
                         let near = near.map_err(LiveError::system("make a socket"))?;
                         let work = move || self.send_tcp(flow, near, to, clock, stop);
@@ -396,16 +359,6 @@ impl Crew {
         self.cpu_ns.fetch_add((cpu_s * 1e9) as u64, Ordering::Relaxed);
         result
     }
-}
-
-/// The congestion control of the flow number `number`.
-pub(crate) fn congestion(
-    loaded: &[Option<Congestion>],
-    number: u32,
-    flow: &FlowPlan,
-) -> Option<Congestion> {
-    let loaded = loaded.get(number as usize).cloned().flatten();
-    loaded.or_else(|| Congestion::of_the_kernel(flow))
 }
 
 fn named(name: &str) -> thread::Builder {

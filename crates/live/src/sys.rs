@@ -8,7 +8,7 @@
 
 use std::io;
 use std::mem;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
@@ -19,6 +19,8 @@ pub const RECEIVE_BATCH: usize = 32;
 /// What is kept of a datagram, bytes.
 pub const KEPT_BYTES: usize = 64;
 const CONTROL_WORDS: usize = 8;
+/// Buffers of a datagram socket, bytes: a second at 100 Mbit/s, should a thread be held up.
+const DATAGRAM_BUFFER: usize = 16 << 20;
 
 /// The first bytes of a datagram.
 #[derive(Clone, Copy)]
@@ -197,12 +199,21 @@ fn set_number(socket: &impl AsFd, level: c_int, option: c_int, value: c_int) -> 
 }
 
 /// Makes the kernel note when datagrams arrive.
-pub fn note_arrivals(socket: &impl AsFd) -> io::Result<()> {
+fn note_arrivals(socket: &impl AsFd) -> io::Result<()> {
     set_number(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
+/// A socket of an endpoint: it notes when datagrams come, and their marks.
+pub fn datagram_socket(address: SocketAddrV4) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    note_arrivals(&socket)?;
+    note_marks(&socket)?;
+    set_buffers(&socket, DATAGRAM_BUFFER)?;
+    Ok(socket)
+}
+
 /// Makes the kernel note the ECN fields of datagrams.
-pub fn note_marks(socket: &impl AsFd) -> io::Result<()> {
+fn note_marks(socket: &impl AsFd) -> io::Result<()> {
     set_number(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)
 }
 

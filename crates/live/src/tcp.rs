@@ -80,6 +80,12 @@ pub struct Congestion {
 }
 
 impl Congestion {
+    /// Of flow number `number` of a plan: one that was `loaded` for it, or the kernel's own.
+    pub fn of(flow: &FlowPlan, number: u32, loaded: &[Option<Self>]) -> Option<Self> {
+        let loaded = loaded.get(number as usize).cloned().flatten();
+        loaded.or_else(|| Self::of_the_kernel(flow))
+    }
+
     /// The kernel's own for `flow`; `None` if it has none.
     pub fn of_the_kernel(flow: &FlowPlan) -> Option<Self> {
         let name = kernel_name(&flow.controller_name)?;

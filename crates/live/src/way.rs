@@ -6,8 +6,8 @@ use paceline_net::{Capacity, LinkSpec, Picos, QueueSpec};
 use paceline_sim::hosted::{LinkRecord, Window};
 use paceline_sim::{FlowPlan, NamedLink};
 
+use crate::error::LiveError;
 use crate::observe::{ObservedLink, Place};
-use crate::run::LiveError;
 
 /// The links of one direction, as the emulator has them.
 pub struct Way {

@@ -275,7 +275,10 @@ impl Request {
             scenario = scenario.with_controller(name).map_err(input_error)?;
         }
         let mut events = match self.events {
-            Some(file) => Some((self.world.events_of(&scenario)?, file)),
+            Some(file) => {
+                check_writable(&file)?;
+                Some((self.world.events_of(&scenario)?, file))
+            }
             None => None,
         };
         let mut adapt = |flow: &mut FlowPlan| {
@@ -307,7 +310,7 @@ impl Request {
         };
         if let Some((events, file)) = events {
             std::fs::write(&file, events.finish())
-                .map_err(|error| input_error(format!("{file}: {error}")))?;
+                .map_err(|error| input_error(format!("events {file}: {error}")))?;
         }
         let written = match &self.out {
             Some(out) => {
@@ -320,6 +323,20 @@ impl Request {
         let result = Summary::new(&info, &outcome).to_json();
         Ok(format!(r#"{{"record":{},"result":{result}}}"#, json!(written)))
     }
+}
+
+/// Refuses a file that cannot be written before there is anything to lose.
+fn check_writable(file: &str) -> PyResult<()> {
+    let is_new = !Path::new(file).exists();
+    std::fs::File::options()
+        .append(true)
+        .create(true)
+        .open(file)
+        .map_err(|error| input_error(format!("events {file}: {error}")))?;
+    if is_new {
+        let _ = std::fs::remove_file(file);
+    }
+    Ok(())
 }
 
 fn parse(
