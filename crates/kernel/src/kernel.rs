@@ -9,6 +9,8 @@ use libbpf_rs::btf::{Btf, BtfType};
 use crate::{Error, Result, objects};
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// Bytes of a congestion control's name, its final zero included (TCP_CA_NAME_MAX).
+pub(crate) const NAME_BYTES: usize = 16;
 
 /// What the loader must know of `struct tcp_congestion_ops` and of what the kernel says of a registered one.
 pub(crate) struct Layout {
@@ -24,6 +26,12 @@ pub(crate) struct Layout {
     pub(crate) state: usize,
     /// Whether a registration can be a link, which ends with the process that has it open (Linux 6.4).
     pub(crate) has_links: bool,
+}
+
+/// The names that TCP knows.
+pub(crate) fn available() -> String {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .unwrap_or_default()
 }
 
 /// Whether this build, kernel and user can load controllers; the error says what is missing.

@@ -1,19 +1,14 @@
 //! Into the kernel.
 
-use std::fs;
 use std::sync::Mutex;
 
 use libbpf_rs::{Link, MapCore, ObjectBuilder, OpenObject, PrintLevel, libbpf_sys};
 use paceline_cc::{Params, Portable};
 
-use crate::kernel::Layout;
+use crate::kernel::{Layout, NAME_BYTES, available};
 use crate::loaded::{self, Loaded};
+use crate::objects::PREFIX;
 use crate::{Error, Result, check, objects};
-
-/// Bytes of a congestion control's name, its final zero included (TCP_CA_NAME_MAX).
-pub(crate) const NAME_BYTES: usize = 16;
-/// Of our names: they cannot clash with the kernel's own.
-pub(crate) const PREFIX: &str = "pl_";
 
 /// What to load.
 #[derive(Clone, Debug)]
@@ -167,11 +162,6 @@ fn write_settings(
         return Ok(());
     }
     Err(Error::Unavailable(format!("the object of {ops_name} does not match its parameter table")))
-}
-
-/// The names that TCP knows.
-pub(crate) fn available() -> String {
-    fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default()
 }
 
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());

@@ -4,8 +4,8 @@ use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use paceline_cc::Portable;
 
-use crate::kernel::Layout;
-use crate::load::{NAME_BYTES, PREFIX, available};
+use crate::kernel::{Layout, NAME_BYTES, available};
+use crate::objects::PREFIX;
 use crate::{Error, Result};
 
 /// Of enum bpf_struct_ops_state: sockets can choose it.

@@ -6,6 +6,8 @@ include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 /// Writes flows out; every other object is an algorithm.
 pub(crate) const FLOWS: &str = "flows";
+/// Begins the names of our controllers, which so cannot clash with the kernel's own.
+pub(crate) const PREFIX: &str = "pl_";
 
 /// The object `NAME.bpf.c` was compiled to.
 pub(crate) fn find(name: &str) -> Result<&'static [u8]> {

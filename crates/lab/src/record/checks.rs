@@ -10,7 +10,7 @@ use paceline_sim::{FlowOutcome, LinkOutcome, Outcome, Series};
 use serde::{Deserialize, Serialize};
 
 use super::RunInfo;
-use super::manifest::sha256_hex;
+use super::digest::sha256_hex;
 use super::summary::finite;
 
 /// How late 99 % of the packets may leave an emulated link, us.

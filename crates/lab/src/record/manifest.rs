@@ -4,15 +4,14 @@
 //! ones, so records stay readable; only a change that would mislead an old reader raises [`FORMAT_VERSION`].
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use paceline_sim::{Outcome, PacketSizes};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::checks::{self, Check};
+use super::digest::sha256_hex;
 use super::provenance::{GitState, Host, Provenance, rfc3339_utc};
 use super::summary::{Summary, finite};
 use super::tables::Table;
@@ -273,14 +272,4 @@ pub fn parse_manifest(bytes: &[u8], path: &Path) -> Result<Manifest, RecordError
         }
     }
     serde_json::from_slice(bytes).map_err(|e| invalid(e.to_string()))
-}
-
-/// SHA-256 in lower-case hex (FIPS 180-4).
-pub(super) fn sha256_hex(bytes: &[u8]) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
 }

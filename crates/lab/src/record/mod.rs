@@ -14,6 +14,7 @@
 //! differ between equal runs.
 
 pub mod checks;
+mod digest;
 pub mod manifest;
 pub mod provenance;
 pub mod qlog;

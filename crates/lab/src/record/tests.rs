@@ -377,7 +377,7 @@ fn the_manifest_says_how_to_get_the_run_again() {
 fn sha256_of_abc() {
     // FIPS 180-4's one-block example.
     let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    assert_eq!(manifest::sha256_hex(b"abc"), expected);
+    assert_eq!(digest::sha256_hex(b"abc"), expected);
 }
 
 #[test]
