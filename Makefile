@@ -31,7 +31,7 @@ test: ## Build everything and run every test; the last lines say what was skippe
 	@scripts/setup.sh test
 	@cargo test $(WORKSPACE) --locked 2>&1 | tee target/test.log
 	@grep -h ^SKIPPED target/test.log || echo "no Rust test was skipped"
-	@python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+	@scripts/pytest.sh
 	@python benches/instructions.py check
 
 build: ## Build the package, optimised, into .venv

@@ -10,22 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from emulated import NETWORK
 from handmade import Command
 from paceline import _native
 from paceline.reproduce import entries
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For ``pytest -n``: what uses this machine's network runs first, one by one; of the rest, each file on its own."""
-
-    def group(item: pytest.Item) -> str:
-        given = item.get_closest_marker("xdist_group")
-        return str(given.args[0]) if given else item.nodeid.partition("::")[0]
-
-    items.sort(key=lambda item: group(item) != NETWORK)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group(item)))
 
 
 @pytest.fixture

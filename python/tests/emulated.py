@@ -9,9 +9,6 @@ import pytest
 
 Test = TypeVar("Test", bound=Callable[..., object])
 
-#: Of tests that would disturb each other: they measure this machine's network, or look for what is left behind in its kernel.
-NETWORK = "network"
-
 
 def _missing() -> str | None:
     if sys.platform != "linux" or os.geteuid() != 0:
@@ -24,9 +21,9 @@ def _missing() -> str | None:
 
 
 def on_the_network(missing: str | None) -> Callable[[Test], Test]:
-    """Marks a test that uses this machine's network: skipped if something is `missing`, and never beside another."""
+    """Marks a test that uses this machine's network, or looks for what is left there; skipped if something is `missing`."""
     skip = pytest.mark.skipif(missing is not None, reason=str(missing))
-    return lambda test: pytest.mark.xdist_group(NETWORK)(skip(test))
+    return lambda test: pytest.mark.network(skip(test))
 
 
 real = on_the_network(_missing())
