@@ -12,8 +12,8 @@ use crate::host::{AckFacts, Host};
 use crate::meter::RttMeter;
 use crate::packet::{Packet, expand};
 use crate::plan::{MAX_IN_FLIGHT, TcpOptions};
-use crate::sender::Links;
 use crate::prefetch::prefetch_unaligned;
+use crate::sender::Links;
 use crate::transfer::Transfer;
 
 /// First timer of the handshake (RFC 6298 §2.1) and its bound (§2.5).
