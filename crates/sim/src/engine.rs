@@ -149,7 +149,7 @@ impl Engine {
         self.run_timers(junction, limit);
         self.order = order;
         self.network.settle(junction, limit);
-        while let Some(packet) = self.network.take_dropped() {
+        for packet in self.network.take_dropped() {
             self.flows.dropped[packet.flow() as usize] += u64::from(packet.is_data());
         }
         if let Some(stamping) = &mut self.network.stamping {

@@ -342,10 +342,10 @@ impl Network {
         }
     }
 
-    /// Takes a packet that was dropped.
+    /// Takes the packets that were dropped, and the memory for them: a burst of drops should not cost it for good.
     #[inline]
-    pub(crate) fn take_dropped(&mut self) -> Option<Packet> {
-        self.dropped.pop()
+    pub(crate) fn take_dropped(&mut self) -> Vec<Packet> {
+        std::mem::take(&mut self.dropped)
     }
 
     /// The links that keep a record, and more.
