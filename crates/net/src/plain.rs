@@ -46,11 +46,13 @@ impl PlainLink {
     /// call. Always after `now`.
     #[inline]
     pub fn arrival(&mut self, now: Picos, bytes: u32) -> Picos {
-        let departs = match &mut self.service {
-            None => now,
-            Some(service) => service.serve(now, bytes),
-        };
-        departs.saturating_add(self.delay_ps).max(now.saturating_add(1))
+        match &mut self.service {
+            None => now.saturating_add(self.least_ps()),
+            Some(service) => {
+                let departs = service.serve(now, bytes);
+                departs.saturating_add(self.delay_ps).max(now.saturating_add(1))
+            }
+        }
     }
 }
 

@@ -14,8 +14,9 @@ use crate::events::{Alarm, NEVER};
 use crate::host::{AckFacts, Host};
 use crate::meter::RttMeter;
 use crate::packet::{Packet, expand};
-use crate::plan::{DatagramOptions, LossNotice};
+use crate::plan::{DatagramOptions, LossNotice, MAX_IN_FLIGHT};
 use crate::prefetch::prefetch;
+use crate::sender::Links;
 use crate::transfer::Transfer;
 use paceline_net::ring::SeqRing;
 
@@ -134,8 +135,57 @@ impl DatagramSender {
         }
     }
 
-    /// The next packet to send now, if any. Takes in the ACKs that the host looks at on the way.
+    /// See [`crate::sender::Sender::send_all`].
     #[inline(always)]
+    pub(crate) fn send_all(
+        &mut self,
+        now: Picos,
+        meter: &mut RttMeter,
+        links: &mut impl Links,
+        junction: u32,
+    ) -> bool {
+        if self.slow.is_some() || self.tell_losses == LossNotice::AtDrop {
+            return self.send_one_by_one(now, meter, links, junction);
+        }
+        if !self.may_send(now) {
+            self.renew_deadline();
+            return true;
+        }
+        let packet = self.send(now);
+        if self.in_flight() >= MAX_IN_FLIGHT {
+            return false;
+        }
+        // Before the packet goes its way, while what there is to look at is at hand: what becomes of it has no say in it.
+        let waits = !self.may_send(now);
+        if waits {
+            self.renew_deadline();
+        }
+        links.transmit(junction, now, packet);
+        // Seldom two packets leave at once: what comes every time is no loop, which would keep what it needs again.
+        waits || self.send_one_by_one(now, meter, links, junction)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_one_by_one(
+        &mut self,
+        now: Picos,
+        meter: &mut RttMeter,
+        links: &mut impl Links,
+        junction: u32,
+    ) -> bool {
+        while let Some(packet) = self.poll_send(now, meter) {
+            if self.in_flight() >= MAX_IN_FLIGHT {
+                return false;
+            }
+            if !links.transmit(junction, now, packet) {
+                self.on_drop(now, &packet);
+            }
+        }
+        true
+    }
+
+    /// The next packet to send now, if any. Takes in the ACKs that the host looks at on the way.
     pub(crate) fn poll_send(&mut self, now: Picos, meter: &mut RttMeter) -> Option<Packet> {
         let packet =
             if self.slow.is_none() { self.try_send(now) } else { self.poll_slow_host(now, meter) };
@@ -146,7 +196,6 @@ impl DatagramSender {
     }
 
     /// See [`Self::poll_send`].
-    #[inline(never)]
     fn poll_slow_host(&mut self, now: Picos, meter: &mut RttMeter) -> Option<Packet> {
         if !self.blocking {
             while self.take_ack(now, meter) {}
@@ -160,8 +209,8 @@ impl DatagramSender {
                     return None;
                 }
             }
-            if let Some(packet) = self.try_send(now) {
-                return Some(packet);
+            if self.is_allowed_to_send(now) {
+                return Some(self.send_and_sleep(now));
             }
             if !self.take_ack(now, meter) {
                 return None;
@@ -250,44 +299,58 @@ impl DatagramSender {
         self.host.on_loss(now, newly, newest, in_flight, starts);
     }
 
-    #[inline(always)]
     fn try_send(&mut self, now: Picos) -> Option<Packet> {
-        self.waits_for_pacer = false;
+        self.may_send(now).then(|| self.send(now))
+    }
+
+    /// Whether a packet may leave now; takes note of what holds it back.
+    #[inline(always)]
+    fn may_send(&mut self, now: Picos) -> bool {
+        let is_allowed = self.is_allowed_to_send(now);
+        self.waits_for_pacer = is_allowed && self.host.departure() > now;
+        is_allowed && !self.waits_for_pacer
+    }
+
+    /// Whether a packet may leave now as far as the pacer has no say in it. A host that sleeps between packets asks no more.
+    #[inline(always)]
+    fn is_allowed_to_send(&mut self, now: Picos) -> bool {
         let seq = self.sendings.next();
         if !self.transfer.offers(seq, now) {
             self.host.on_app_limited(self.in_flight());
-            return None;
+            return false;
         }
         if !self.host.window_allows(self.in_flight()) && !self.probe {
             self.limited_until = seq;
-            return None;
+            return false;
         }
-        if !self.blocking && self.host.departure() > now {
-            self.waits_for_pacer = true;
-            return None;
-        }
-        self.probe = false;
-        Some(self.send(now, seq))
+        true
     }
 
-    #[inline(always)]
-    fn send(&mut self, now: Picos, seq: u64) -> Packet {
-        let in_flight = self.in_flight();
-        if self.blocking || in_flight == 0 {
-            self.quiet_since = now;
-        }
-        let packet = self.transfer.data(seq, now);
-        let bytes = packet.bytes();
-        if self.blocking
-            && self.host.pacing_bytes_per_s().is_some()
-            && let Some(slow) = &mut self.slow
-        {
+    /// The blocking host sends, and sleeps as long as the packet takes at the pacing rate.
+    fn send_and_sleep(&mut self, now: Picos) -> Packet {
+        let is_paced = self.host.pacing_bytes_per_s().is_some();
+        // Before the controller hears of the packet.
+        let gap = self.host.pacing_gap(self.transfer.data(self.sendings.next(), now).bytes());
+        let packet = self.send(now);
+        self.quiet_since = now;
+        if is_paced && let Some(slow) = &mut self.slow {
             // usleep() takes whole microseconds.
-            let gap = self.host.pacing_gap(bytes) / PS_PER_US * PS_PER_US;
+            let gap = gap / PS_PER_US * PS_PER_US;
             slow.asleep_until = now.saturating_add(gap).saturating_add(self.overhead_ps);
             self.quiet_since = slow.asleep_until;
         }
-        let stamp = self.host.on_send(now, bytes, in_flight, false);
+        packet
+    }
+
+    #[inline(always)]
+    fn send(&mut self, now: Picos) -> Packet {
+        let (seq, in_flight) = (self.sendings.next(), self.in_flight());
+        self.probe = false;
+        if in_flight == 0 {
+            self.quiet_since = now;
+        }
+        let packet = self.transfer.data(seq, now);
+        let stamp = self.host.on_send(now, packet.bytes(), in_flight, false);
         self.sendings.push(stamp);
         self.sendings.slot_of(seq + AHEAD).into_iter().for_each(prefetch);
         packet
@@ -299,7 +362,7 @@ impl DatagramSender {
     }
 
     /// When the silence will have lasted too long, if that is before `limit`.
-    #[inline]
+    #[inline(always)]
     fn timeout_before(&self, limit: Picos) -> Option<Picos> {
         if self.in_flight() == 0 && !self.is_shut() {
             return None;

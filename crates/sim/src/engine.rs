@@ -20,9 +20,10 @@ use crate::link_meter::LinkMeter;
 use crate::network::{Arrivals, MAX_LANES, NOWHERE, Network};
 use crate::outcome::{EngineStats, Outcome};
 use crate::packet::Packet;
-use crate::plan::{DatagramOptions, FlowPlan, LossNotice, MAX_IN_FLIGHT, Plan, PlanError, Stack};
+use crate::plan::{DatagramOptions, FlowPlan, LossNotice, Plan, PlanError, Stack};
 use crate::recorder::Recorder;
 use crate::route::Routes;
+use crate::sender::Links;
 use crate::series::seconds;
 use crate::telemetry::{MAX_HOPS, Stamping, has_rate};
 
@@ -40,7 +41,7 @@ pub(crate) struct Engine {
     delivered: u64,
     /// Arrivals of the batch at hand.
     order: Vec<u64>,
-    /// The flow whose window outgrew [`MAX_IN_FLIGHT`], and when.
+    /// The flow whose window outgrew [`crate::plan::MAX_IN_FLIGHT`], and when.
     unbounded: Option<(usize, Picos)>,
 }
 
@@ -148,7 +149,7 @@ impl Engine {
         self.run_timers(junction, limit);
         self.order = order;
         self.network.settle(junction, limit);
-        while let Some(packet) = self.network.take_dropped() {
+        for packet in self.network.take_dropped() {
             self.flows.dropped[packet.flow() as usize] += u64::from(packet.is_data());
         }
         if let Some(stamping) = &mut self.network.stamping {
@@ -280,16 +281,10 @@ impl Engine {
     /// Sends what `flow` may send now and sets its timer.
     #[inline]
     fn pump(&mut self, junction: u32, now: Picos, flow: usize) {
-        let Some(sender) = &mut self.flows.senders[flow] else { return };
-        while let Some(packet) = sender.poll_send(now) {
-            if sender.in_flight() >= MAX_IN_FLIGHT {
-                self.unbounded = Some((flow, now));
-                return;
-            }
-            if !self.network.transmit(junction, now, packet) && packet.is_data() {
-                self.flows.dropped[flow] += 1;
-                sender.on_drop(now, &packet);
-            }
+        let Some(sender) = self.flows.senders[flow].as_deref_mut() else { return };
+        if !sender.send_all(now, &mut self.network, junction) {
+            self.unbounded = Some((flow, now));
+            return;
         }
         if let Some(time) = sender.alarm(now) {
             self.network.set_alarm(junction, Entry { time, id: flow as u32 });
@@ -304,10 +299,7 @@ impl Engine {
 
     /// A packet, given by its words, enters the link of `junction`.
     fn transmit_words(&mut self, junction: u32, now: Picos, a: u64, b: u64, c: u64) {
-        let packet = Packet::from_words([a, b, c]);
-        if !self.network.transmit(junction, now, packet) && packet.is_data() {
-            self.flows.dropped[packet.flow() as usize] += 1;
-        }
+        self.network.transmit(junction, now, Packet::from_words([a, b, c]));
     }
 
     fn set_receiver_alarm(&mut self, junction: u32, time: Picos, flow: usize) {
@@ -317,9 +309,9 @@ impl Engine {
 
     fn finish(mut self) -> Outcome {
         let mut in_flight = vec![0; self.flows.len()];
-        for packet in self.network.packets(self.end) {
+        self.network.packets(self.end, |packet| {
             in_flight[packet.flow() as usize] += u64::from(packet.is_data());
-        }
+        });
         let engine =
             EngineStats { events: self.handled, packets: self.delivered, ..EngineStats::default() };
         self.recorder.finish(self.flows, self.network.into_links(), &in_flight, engine)

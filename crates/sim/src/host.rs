@@ -123,7 +123,7 @@ impl Host {
             gap: 0,
             telemetry: None,
         };
-        this.renew_pacing_rate();
+        this.renew_departure();
         this.renew_silence();
         this
     }
@@ -174,9 +174,10 @@ impl Host {
         (rate != Control::UNPACED).then_some(rate.max(1))
     }
 
+    /// Pacing has begun or ended.
+    #[cold]
     #[inline(never)]
-    fn renew_pacing_rate(&mut self) {
-        self.gap_bytes = 0;
+    fn on_pacing_change(&mut self) {
         self.renew_departure();
     }
 
@@ -475,9 +476,14 @@ impl Host {
             self.asked.timeout_ns = control.timeout_ns;
             self.renew_silence();
         }
-        if control.pacing_bytes_per_s != self.asked.pacing_bytes_per_s {
-            self.asked.pacing_bytes_per_s = control.pacing_bytes_per_s;
-            self.renew_pacing_rate();
+        let rate = control.pacing_bytes_per_s;
+        if rate != self.asked.pacing_bytes_per_s {
+            let before = std::mem::replace(&mut self.asked.pacing_bytes_per_s, rate);
+            self.gap_bytes = 0;
+            // From one rate to another, what is due stays due.
+            if before == Control::UNPACED || rate == Control::UNPACED {
+                self.on_pacing_change();
+            }
         }
         self.timer_at = control.next_timer_ns.saturating_mul(PS_PER_NS);
         if self.burst_left_bytes > 0 && !self.is_paced() {

@@ -10,6 +10,7 @@ use crate::link_meter::{LinkMeter, Metered, MeteredLink, QueueLink, Recorded};
 use crate::packet::{Arrival, Packet};
 use crate::plan::NamedLink;
 use crate::route::{LaneSpec, Routes, Step};
+use crate::sender::Links;
 use crate::telemetry::Stamping;
 use crate::transit::Transit;
 
@@ -57,7 +58,7 @@ pub(crate) struct Network {
     ends: Ends,
     /// What queues may know of the packets of each flow; empty if no queue asks.
     tags: Vec<Tag>,
-    /// Packets that queues have dropped in the batch at hand.
+    /// Packets that links have dropped in the batch at hand.
     dropped: Vec<Packet>,
     /// If some flow needs telemetry.
     pub(crate) stamping: Option<Box<Stamping>>,
@@ -288,23 +289,11 @@ impl Network {
         self.schedule.renew(junction, next);
     }
 
-    /// Puts `packet` on the link of `junction`; false when it is dropped.
-    #[inline(always)]
-    pub(crate) fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) -> bool {
-        let time = match &mut self.junctions[junction as usize].link {
-            JunctionLink::Plain(link) => link.arrival(now, u32::from(packet.bytes())),
-            JunctionLink::Metered(link) => match link.transmit(now, packet.bytes()) {
-                Some(time) => time,
-                None => return false,
-            },
-            JunctionLink::Queue(_) => {
-                let [a, b, c] = packet.into_words();
-                self.queue(junction, now, a, b, c);
-                return true;
-            }
-        };
-        self.enter_lane(time, packet);
-        true
+    /// A packet, given by its words, is dropped; counted with those of the batch.
+    #[cold]
+    #[inline(never)]
+    fn drop_packet(&mut self, a: u64, b: u64, c: u64) {
+        self.dropped.push(Packet::from_words([a, b, c]));
     }
 
     /// `packet` leaves the link of its junction at `time` for the lane that it takes from there.
@@ -353,10 +342,10 @@ impl Network {
         }
     }
 
-    /// Takes a packet that a queue has dropped.
+    /// Takes the packets that were dropped, and the memory for them: a burst of drops should not cost it for good.
     #[inline]
-    pub(crate) fn take_dropped(&mut self) -> Option<Packet> {
-        self.dropped.pop()
+    pub(crate) fn take_dropped(&mut self) -> Vec<Packet> {
+        std::mem::take(&mut self.dropped)
     }
 
     /// The links that keep a record, and more.
@@ -377,16 +366,38 @@ impl Network {
         })
     }
 
-    /// All packets on their way at `now`, the end: queues are emptied.
-    pub(crate) fn packets(&mut self, now: Picos) -> Vec<Packet> {
-        let mut packets: Vec<_> =
-            self.lanes.iter().flat_map(|lane| lane.packets.packets()).collect();
+    /// Calls `each` with every packet on its way at `now`, the end: queues are emptied.
+    pub(crate) fn packets(&mut self, now: Picos, mut each: impl FnMut(&Packet)) {
+        self.lanes.iter().for_each(|lane| lane.packets.for_each(&mut each));
         for junction in &mut self.junctions {
             if let JunctionLink::Queue(link) = &mut junction.link {
-                packets.extend(link.model.drain(now));
+                link.model.drain(now).iter().for_each(&mut each);
             }
         }
-        packets
+    }
+}
+
+impl Links for Network {
+    #[inline(always)]
+    fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) -> bool {
+        let time = match &mut self.junctions[junction as usize].link {
+            JunctionLink::Plain(link) => link.arrival(now, u32::from(packet.bytes())),
+            JunctionLink::Metered(link) => match link.transmit(now, packet.bytes()) {
+                Some(time) => time,
+                None => {
+                    let [a, b, c] = packet.into_words();
+                    self.drop_packet(a, b, c);
+                    return false;
+                }
+            },
+            JunctionLink::Queue(_) => {
+                let [a, b, c] = packet.into_words();
+                self.queue(junction, now, a, b, c);
+                return true;
+            }
+        };
+        self.enter_lane(time, packet);
+        true
     }
 }
 

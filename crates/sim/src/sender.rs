@@ -28,6 +28,12 @@ pub(crate) struct Sender {
 
 const _: () = assert!(size_of::<Sender>() == 8 * 64);
 
+/// Where senders send to.
+pub(crate) trait Links {
+    /// Puts `packet` on the link of `junction`; false when it is dropped.
+    fn transmit(&mut self, junction: u32, now: Picos, packet: Packet) -> bool;
+}
+
 enum End {
     Tcp(TcpSender),
     Datagram(DatagramSender),
@@ -78,8 +84,18 @@ impl Sender {
         }
     }
 
-    /// The next packet to put on the forward path.
+    /// Puts on the link of `junction`, the first of the forward path, what may leave now. False if [`crate::plan::MAX_IN_FLIGHT`] then
+    /// are in flight.
     #[inline(always)]
+    pub(crate) fn send_all(&mut self, now: Picos, links: &mut impl Links, junction: u32) -> bool {
+        match &mut self.end {
+            End::Tcp(sender) => sender.send_all(now, links, junction),
+            End::Datagram(sender) => sender.send_all(now, &mut self.meter, links, junction),
+        }
+    }
+
+    /// The next packet to put on the forward path: [`Self::send_all`] one by one.
+    #[cfg(test)]
     pub(crate) fn poll_send(&mut self, now: Picos) -> Option<Packet> {
         match &mut self.end {
             End::Tcp(sender) => sender.poll_send(now),
@@ -88,7 +104,7 @@ impl Sender {
     }
 
     /// The first link drops `packet`, which has just been sent.
-    #[cold]
+    #[cfg(test)]
     pub(crate) fn on_drop(&mut self, now: Picos, packet: &Packet) {
         if let End::Datagram(sender) = &mut self.end {
             sender.on_drop(now, packet);

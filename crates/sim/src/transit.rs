@@ -121,11 +121,12 @@ impl Transit {
         }
     }
 
-    pub(crate) fn packets(&self) -> Vec<Packet> {
+    /// Calls `each` with every packet.
+    pub(crate) fn for_each(&self, mut each: impl FnMut(&Packet)) {
         match self {
-            Self::InOrder(queue) => queue.iter().map(|a| a.packet).collect(),
+            Self::InOrder(queue) => queue.iter().for_each(|a| each(&a.packet)),
             Self::AnyOrder { heap, .. } => {
-                heap.iter().map(|Reverse((_, _, Carried(p)))| *p).collect()
+                heap.iter().for_each(|Reverse((_, _, Carried(packet)))| each(packet));
             }
         }
     }

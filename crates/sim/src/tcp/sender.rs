@@ -11,8 +11,9 @@ use crate::events::NEVER;
 use crate::host::{AckFacts, Host};
 use crate::meter::RttMeter;
 use crate::packet::{Packet, expand};
-use crate::plan::TcpOptions;
+use crate::plan::{MAX_IN_FLIGHT, TcpOptions};
 use crate::prefetch::prefetch_unaligned;
+use crate::sender::Links;
 use crate::transfer::Transfer;
 
 /// First timer of the handshake (RFC 6298 §2.1) and its bound (§2.5).
@@ -304,13 +305,68 @@ impl TcpSender {
         self.timer_time.saturating_add(timeout_ns.saturating_mul(PS_PER_NS))
     }
 
-    /// The next packet to send now, if the window and the pacer allow one.
+    /// See [`crate::sender::Sender::send_all`].
     #[inline(always)]
+    pub(crate) fn send_all(&mut self, now: Picos, links: &mut impl Links, junction: u32) -> bool {
+        if !self.is_open() {
+            self.open(now, links, junction);
+            return true;
+        }
+        let Some((seq, again)) = self.next_to_send(now) else { return true };
+        let packet = self.send(now, seq, again);
+        if self.in_flight() >= MAX_IN_FLIGHT {
+            return false;
+        }
+        // Before the packet goes its way, while what there is to look at is at hand: what becomes of it has no say in it.
+        let next = self.next_to_send(now);
+        links.transmit(junction, now, packet);
+        // Mostly one packet leaves when one has arrived: what comes every time is no loop, which would keep what it needs again.
+        next.is_none_or(|next| self.send_from(next, now, links, junction))
+    }
+
+    /// Sends packet `next` and all that may leave after it.
+    #[inline(never)]
+    fn send_from(
+        &mut self,
+        (seq, again): (u64, bool),
+        now: Picos,
+        links: &mut impl Links,
+        junction: u32,
+    ) -> bool {
+        let mut next = Some((seq, again));
+        while let Some((seq, again)) = next {
+            let packet = self.send(now, seq, again);
+            if self.in_flight() >= MAX_IN_FLIGHT {
+                return false;
+            }
+            links.transmit(junction, now, packet);
+            next = self.next_to_send(now);
+        }
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn open(&mut self, now: Picos, links: &mut impl Links, junction: u32) {
+        if let Some(opening) = self.poll_syn(now) {
+            links.transmit(junction, now, opening);
+        }
+    }
+
+    /// The next packet to send now, if the window and the pacer allow one.
+    #[cfg(test)]
     pub(crate) fn poll_send(&mut self, now: Picos) -> Option<Packet> {
-        self.waits_for_pacer = false;
-        if !matches!(self.state, State::Open) && !self.opens_at_once() {
+        if !self.is_open() {
             return self.poll_syn(now);
         }
+        let (seq, again) = self.next_to_send(now)?;
+        Some(self.send(now, seq, again))
+    }
+
+    /// The number of the packet to send now, if one may leave, and whether it is sent again.
+    #[inline(always)]
+    fn next_to_send(&mut self, now: Picos) -> Option<(u64, bool)> {
+        self.waits_for_pacer = false;
         let lost = self.board.next_to_resend();
         let seq = lost.or_else(|| self.next_new(now))?;
         if !self.window_allows() {
@@ -321,16 +377,16 @@ impl TcpSender {
             self.waits_for_pacer = true;
             return None;
         }
-        Some(self.send(now, seq, lost.is_some()))
+        Some((seq, lost.is_some()))
     }
 
-    /// Opens the connection if it needs no handshake.
-    fn opens_at_once(&mut self) -> bool {
-        if self.handshake {
-            return false;
+    /// Whether data may be sent: at once if the connection needs no handshake.
+    #[inline]
+    fn is_open(&mut self) -> bool {
+        if !self.handshake {
+            self.state = State::Open;
         }
-        self.state = State::Open;
-        true
+        matches!(self.state, State::Open)
     }
 
     fn poll_syn(&mut self, now: Picos) -> Option<Packet> {
