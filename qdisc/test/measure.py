@@ -17,6 +17,8 @@ def main() -> None:
     text = Path(sys.argv[1]).read_text(errors="replace").replace("\r", "")
     print("| case | goodput Mbit/s | each | path RTT mean ± std ms | flows' RTT mean ± std ms | dropped |")
     print("|---|---|---|---|---|---|")
+    # The router counts through all cases.
+    before = 0
     for section in re.split(r"^=== ", text, flags=re.MULTILINE)[1:]:
         title, *_ = section.splitlines()
         _, *pairs = re.split(r"^--- (.+)\n", section, flags=re.MULTILINE)
@@ -32,7 +34,8 @@ def main() -> None:
                 found = re.findall(r"seq=(\d+) .*time=([\d.]+)", body)
                 pings = [float(ms) for number, ms in found if int(number) > SKIP_S * PINGS_PER_S]
             elif name == "router":
-                dropped = json.loads(body)[0]["drops"]
+                total = json.loads(body)[0]["drops"]
+                dropped, before = total - before, total
         path, flows = ((statistics.mean(values), statistics.pstdev(values)) for values in (pings, rtts))
         each = ", ".join(f"{goodput:.1f}" for goodput in goodputs)
         columns = [title, f"{sum(goodputs):.1f}", each, *(f"{mean:.2f} ± {std:.2f}" for mean, std in (path, flows)), str(dropped)]
