@@ -165,6 +165,7 @@ impl DatagramSender {
         waits || self.send_one_by_one(now, meter, links, junction)
     }
 
+    /// The same, where what becomes of a packet may have a say in the next, or more than one leaves.
     #[cold]
     #[inline(never)]
     fn send_one_by_one(

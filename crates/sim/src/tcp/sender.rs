@@ -324,16 +324,16 @@ impl TcpSender {
         next.is_none_or(|next| self.send_from(next, now, links, junction))
     }
 
-    /// Sends packet `next` and all that may leave after it.
+    /// Sends the packet `first`, and all that may leave after it. False if [`MAX_IN_FLIGHT`] then are in flight.
     #[inline(never)]
     fn send_from(
         &mut self,
-        (seq, again): (u64, bool),
+        first: (u64, bool),
         now: Picos,
         links: &mut impl Links,
         junction: u32,
     ) -> bool {
-        let mut next = Some((seq, again));
+        let mut next = Some(first);
         while let Some((seq, again)) = next {
             let packet = self.send(now, seq, again);
             if self.in_flight() >= MAX_IN_FLIGHT {
