@@ -29,6 +29,11 @@
 #define HOST_LEAST_RTT_NS 100000ull
 /* Keeps products of rates with packet sizes within 64 bits. */
 #define HOST_MAX_RATE ((cc_u64)1 << 42)
+/*
+ * 1 Tbit/s and more, bytes/s, is not paced: no link is the bottleneck then but memory, as over loopback, and a timer for every segment
+ * of 64 KiB costs more than the half microsecond that it is to wait.
+ */
+#define HOST_UNPACED_RATE 125000000000ull
 /* The kernel's largest segment, bytes of payload, but for devices that allow more. */
 #define HOST_MAX_SEGMENT 65536u
 
@@ -122,7 +127,7 @@ static inline void host_apply(struct tcp_sock *tp, struct cc_flow *flow)
 		return;
 	}
 	rate = cc_min(host_to_kernel_rate(tp, host, control.pacing_bytes_per_s), host->cap_bytes_per_s);
-	host_sock(tp)->sk_pacing_rate = cc_max(rate, 1);
+	host_sock(tp)->sk_pacing_rate = rate >= HOST_UNPACED_RATE ? CC_UNPACED : cc_max(rate, 1);
 	if (host_sock(tp)->sk_pacing_status == SK_PACING_NONE)
 		host_sock(tp)->sk_pacing_status = SK_PACING_NEEDED;
 }

@@ -3,15 +3,29 @@
 import json
 import os
 import socket
+import struct
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
 import kernelled
 from kernelled import SEND, inside, loaded, needs_kernel, paceline, receiving
 from paceline import _native
+
+
+#: Not among Python's names of Linux's options.
+SO_MAX_PACING_RATE = 47
+
+
+def pacing_rates_bytes_per_s(connection: socket.socket) -> Iterator[int]:
+    """What the kernel paces at, as ``struct tcp_info`` has it, every 10 ms."""
+    while True:
+        yield struct.unpack_from("=Q", connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 112), 104)[0]
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -74,6 +88,24 @@ def test_unloading_and_wrong_names() -> None:
         _native.kernel_unload(name)
     with socket.socket() as lonely, pytest.raises(FileNotFoundError):
         lonely.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+
+
+@needs_kernel
+def test_what_only_memory_bounds_is_not_paced() -> None:
+    with (
+        loaded("reno") as name,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as sender,
+    ):
+        receiver, _ = listener.accept()
+        with receiver:
+            sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+            # No rate at all is all bits set. The cap counts from the next ACK on.
+            for cap_bytes_per_s, paced in ((10**10, 10**10), (2 * 10**11, 2**64 - 1), (10**9, 10**9)):
+                sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, cap_bytes_per_s.to_bytes(8, sys.byteorder))
+                sender.sendall(bytes(1000))
+                assert len(receiver.recv(1000, socket.MSG_WAITALL)) == 1000
+                assert paced in islice(pacing_rates_bytes_per_s(sender), 500)
 
 
 def test_what_is_not_written_for_the_kernel() -> None:
