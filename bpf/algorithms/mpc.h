@@ -71,6 +71,12 @@ static inline cc_u64 mpc_departure_rate(const struct mpc_block *first, const str
 	return cc_min(cc_rate(mpc_less(last->position, first->position), gone_ns), MPC_MAX_RATE);
 }
 
+/* The same, and 0 as well if the application had nothing to send in between: what leaves is then what it makes, and no share of C. */
+static inline cc_u64 mpc_share_rate(const struct mpc *mpc, const struct mpc_block *first, const struct mpc_block *last, cc_u64 least_ns)
+{
+	return mpc->limited_ns > first->sent_ns ? 0 : mpc_departure_rate(first, last, least_ns);
+}
+
 /* (13) Far more is lost than chance takes: there is no more room, though there may be no queue. */
 static inline int mpc_is_lossy(const struct mpc *mpc, const struct mpc_block *last)
 {
@@ -363,20 +369,23 @@ static inline void mpc_start_block(struct mpc *mpc, cc_u64 now_ns, const struct 
 {
 	/* tau may be the time of 40 packets; as a first window, ten are enough. */
 	cc_u64 unit_ns = cc_min(cc_max(mpc->base_ns, 10 * mpc_packet_ns(mpc)), mpc->tau_ns);
-	/* With 44 bits of fraction, and the growth with 23. */
-	cc_u64 log = mpc->params.start_growth * mpc_fine_share(elapsed_ns, unit_ns);
-	cc_u64 growth = cc_exp2(cc_min(log >> MPC_FINE_BITS, 8 << CC_LOG_BITS) + (23 << CC_LOG_BITS));
+	/* With 44 bits of fraction, and the growth with 23. A silence is no growth. */
+	cc_u64 log = mpc->params.start_growth * mpc_fine_share(cc_min(elapsed_ns, 4 * unit_ns), unit_ns);
+	cc_u64 growth = cc_exp2((log >> MPC_FINE_BITS) + (23 << CC_LOG_BITS));
 	/* The product of a rho and a growth that fill 63 bits. */
 	cc_u64 cut = mpc->rho >> 32 ? 8 : 0;
+	/* Who sends less than half of what rho makes learns nothing of rho, as with the window of a slow start (RFC 7661). */
+	int is_idle = mpc->block_is_limited && 2 * mpc->block_flight_bytes < cc_bytes(mpc->rho, unit_ns);
 
 	growth += (growth * (log >> 12 & 0xffff) >> 16) * MPC_LN2 >> 32;
-	mpc_set_rho(mpc, (((mpc->rho >> cut) * growth + (1 << 22)) >> 23) << cut);
+	if (!is_idle)
+		mpc_set_rho(mpc, (((mpc->rho >> cut) * growth + (1 << 22)) >> 23) << cut);
 	if (mpc_is_lossy(mpc, block)) {
 		cc_u64 rate = mpc_departure_rate(mpc_block_before(mpc, mpc->tau_ns), block, mpc->tau_ns / 10);
 
 		if (rate)
 			mpc_set_rho(mpc, cc_min(mpc->rho, rate));
-	} else if (queue_ns <= mpc_of(mpc->tau_ns, mpc->params.start_queue) + mpc_packet_ns(mpc) + 3 * mpc->noise_ns) {
+	} else if (is_idle || queue_ns <= mpc_of(mpc->tau_ns, mpc->params.start_queue) + mpc_packet_ns(mpc) + 3 * mpc->noise_ns) {
 		return;
 	}
 	mpc_set_rho(mpc, mpc->rho / 2);
@@ -421,7 +430,8 @@ static inline void mpc_follow(struct mpc *mpc, cc_u64 now_ns, cc_u64 elapsed_ns)
 static inline void mpc_grow(struct mpc *mpc, cc_u64 now_ns, const struct mpc_block *block, cc_u64 elapsed_ns)
 {
 	const struct mpc_params *p = &mpc->params;
-	cc_u64 part = mpc_fine_share(elapsed_ns, mpc->tau_ns), rise;
+	/* A silence is no room. */
+	cc_u64 part = cc_min(mpc_fine_share(elapsed_ns, mpc->tau_ns), MPC_FINE_ONE), rise;
 
 	mpc->snap.sent_ns = 0;
 	if (mpc_less(block->sent_ns, mpc->queue_seen_ns) <= mpc->tau_ns - mpc->tau_ns / 10 || mpc->block_is_limited ||
@@ -443,7 +453,7 @@ static inline void mpc_grow(struct mpc *mpc, cc_u64 now_ns, const struct mpc_blo
 		mpc->fair_from_ns = now_ns + mpc_of(mpc->tau_ns, p->settle);
 	rise = cc_min(mpc->growth * part >> MPC_FINE_BITS, MPC_FINE_ONE) >> 5;
 	mpc_set_rho(mpc, mpc->rho + ((mpc->rho * rise + (1 << 22)) >> 23));
-	mpc->growth += mpc->growth * cc_min(part, MPC_FINE_ONE) >> MPC_FINE_BITS;
+	mpc->growth += mpc->growth * part >> MPC_FINE_BITS;
 	mpc->growth = cc_min(mpc->growth, p->growth_max << (MPC_FINE_BITS - MPC_PARAM_BITS));
 }
 
@@ -462,7 +472,7 @@ static inline void mpc_queue_is_back(struct mpc *mpc, cc_u64 now_ns, const struc
 
 static inline void mpc_snap(struct mpc *mpc, const struct mpc_block *block)
 {
-	cc_u64 rate = mpc_departure_rate(&mpc->snap, block, mpc->tau_ns / 5);
+	cc_u64 rate = mpc_share_rate(mpc, &mpc->snap, block, mpc->tau_ns / 5);
 
 	if (rate && mpc_less(block->sent_ns, mpc->snap.sent_ns) > 3 * mpc->tau_ns / 10)
 		mpc_set_rho(mpc, rate);
@@ -476,7 +486,7 @@ static inline void mpc_bound(struct mpc *mpc, cc_u64 now_ns, const struct mpc_bl
 	cc_u64 rate = 0;
 
 	if (mpc_is_overloaded(mpc, mpc->queue_ns)) {
-		rate = mpc_departure_rate(mpc_block_before(mpc, 3 * mpc->tau_ns / 10), block, mpc->tau_ns / 10);
+		rate = mpc_share_rate(mpc, mpc_block_before(mpc, 3 * mpc->tau_ns / 10), block, mpc->tau_ns / 10);
 		/* Such a queue says nothing of shares. */
 		mpc->fair_from_ns = now_ns + mpc_of(mpc->tau_ns, mpc->params.settle);
 	} else if (mpc_is_lossy(mpc, block)) {
@@ -510,7 +520,7 @@ static inline cc_u64 mpc_burst_ns(const struct mpc *mpc, cc_u64 bytes)
 /* A block has ended. */
 CC_SELDOM void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 {
-	const struct mpc_block *last = mpc->ended_blocks ? mpc_last_block(mpc, 0) : &mpc->block;
+	const struct mpc_block *last = mpc->ended_blocks ? mpc_last_block(mpc, 0) : &mpc->block, *first;
 	struct mpc_block block = mpc->block;
 	cc_u64 elapsed_ns = mpc_less(block.sent_ns, last->sent_ns);
 	cc_u64 queue_ns, present_ns;
@@ -544,7 +554,8 @@ CC_SELDOM void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 	mpc_hear_drain(mpc, queue_ns, block.sent_ns, now_ns);
 	mpc->mean_queue_ns = mpc_toward(mpc->mean_queue_ns, queue_ns, MPC_ONE / (mpc->in_dip ? 50 : 10));
 	mpc->queue_ns = queue_ns;
-	mpc->departure_rate = mpc_departure_rate(mpc_block_before(mpc, mpc->tau_ns), &block, 3 * mpc->tau_ns / 10);
+	first = mpc_block_before(mpc, mpc->tau_ns);
+	mpc->departure_rate = mpc_departure_rate(first, &block, 3 * mpc->tau_ns / 10);
 	if (now_ns >= mpc->fair_from_ns) {
 		cc_u64 short_ns = cc_max(mpc_slow_queue_ns(mpc), cc_max(mpc->tau_ns / 1000, 1));
 		cc_u64 memory_ns = mpc_of(mpc->tau_ns, mpc->params.memory);
@@ -569,7 +580,7 @@ CC_SELDOM void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 			mpc_snap(mpc, &block);
 		if (now_ns < mpc->fair_from_ns && block.sent_ns > mpc->hold_until_ns)
 			mpc_average(mpc, elapsed_ns, 2 * mpc->tau_ns);
-		if (mpc->departure_rate && block.sent_ns > mpc->hold_until_ns && !mpc->block_is_limited)
+		if (mpc->departure_rate && block.sent_ns > mpc->hold_until_ns && first->sent_ns >= mpc->limited_ns)
 			mpc_follow(mpc, now_ns, elapsed_ns);
 	}
 	if (mpc->state == MPC_START)
@@ -634,7 +645,11 @@ static inline void mpc_on_ack(struct mpc *mpc, const struct cc_ack *ack)
 		mpc_judge_drain(mpc);
 	}
 	mpc->block_is_pulse |= mpc_see_pulse(mpc, now_ns, sent_ns, position, head_rtt_ns);
-	mpc->block_is_limited |= ack->flags & CC_ACK_APP_LIMITED;
+	mpc->block_flight_bytes = cc_max(mpc->block_flight_bytes, ack->tx_in_flight_bytes);
+	if (ack->flags & CC_ACK_APP_LIMITED) {
+		mpc->block_is_limited = 1;
+		mpc->limited_ns = sent_ns;
+	}
 	if (!mpc->block_acks || rtt_ns < mpc->block.rtt_ns) {
 		mpc->block.sent_ns = sent_ns;
 		mpc->block.position = position;
@@ -651,6 +666,7 @@ static inline void mpc_on_ack(struct mpc *mpc, const struct cc_ack *ack)
 		mpc->block_is_drain = 0;
 		mpc->block_is_pulse = 0;
 		mpc->block_is_limited = 0;
+		mpc->block_flight_bytes = 0;
 	}
 	mpc_set_rate(mpc, now_ns);
 }

@@ -29,11 +29,6 @@
 #define HOST_LEAST_RTT_NS 100000ull
 /* Keeps products of rates with packet sizes within 64 bits. */
 #define HOST_MAX_RATE ((cc_u64)1 << 42)
-/*
- * 1 Tbit/s and more, bytes/s, is not paced: no link is the bottleneck then but memory, as over loopback, and a timer for every segment
- * of 64 KiB costs more than the half microsecond that it is to wait.
- */
-#define HOST_UNPACED_RATE 125000000000ull
 /* The kernel's largest segment, bytes of payload, but for devices that allow more. */
 #define HOST_MAX_SEGMENT 65536u
 
@@ -127,7 +122,10 @@ static inline void host_apply(struct tcp_sock *tp, struct cc_flow *flow)
 		return;
 	}
 	rate = cc_min(host_to_kernel_rate(tp, host, control.pacing_bytes_per_s), host->cap_bytes_per_s);
-	host_sock(tp)->sk_pacing_rate = rate >= HOST_UNPACED_RATE ? CC_UNPACED : cc_max(rate, 1);
+	/* Over loopback there is no link, RTTs are shorter than a segment's time, and a timer for every segment costs half of the rate. */
+	if (host->is_loopback && host->cap_bytes_per_s == CC_UNPACED)
+		rate = CC_UNPACED;
+	host_sock(tp)->sk_pacing_rate = cc_max(rate, 1);
 	if (host_sock(tp)->sk_pacing_status == SK_PACING_NONE)
 		host_sock(tp)->sk_pacing_status = SK_PACING_NEEDED;
 }
@@ -151,6 +149,13 @@ static inline cc_u64 host_table_cap(struct tcp_sock *tp)
 	return cap ? *cap : CC_UNPACED;
 }
 
+static inline cc_u32 host_is_loopback(struct tcp_sock *tp)
+{
+	struct dst_entry *route = host_sock(tp)->sk_dst_cache;
+
+	return route && route->dev && route->dev->flags & IFF_LOOPBACK;
+}
+
 static inline void host_read_cap(struct tcp_sock *tp, struct cc_flow *flow, cc_u64 now_ns)
 {
 	struct cc_host *host = &flow->host;
@@ -158,6 +163,7 @@ static inline void host_read_cap(struct tcp_sock *tp, struct cc_flow *flow, cc_u
 
 	if (now_ns >= host->table_due_ns) {
 		host->table_due_ns = now_ns + HOST_TABLE_NS;
+		host->is_loopback = host_is_loopback(tp);
 		host->table_cap_bytes_per_s = host_table_cap(tp);
 	}
 	cap = cc_min(cap, host->table_cap_bytes_per_s);

@@ -52,12 +52,14 @@ struct cc_host {
 	/* Where the segment of the newest packet acknowledged begins, at the earliest, and ends: sequence numbers. */
 	cc_u32 segment_start;
 	cc_u32 segment_end;
+	/* Packets do not leave this machine. */
+	cc_u32 is_loopback;
 	/* Of a recording: how many records there were, and whose they are. */
 	cc_u32 recorded;
 	cc_u64 flow_id;
 };
 
-CC_SIZE(cc_host, 576);
+CC_SIZE(cc_host, 584);
 
 /* Whom the operator's table caps. IPv4 addresses are mapped into IPv6 (RFC 4291); port 0 = every port. Network order. */
 struct cc_cap_key {

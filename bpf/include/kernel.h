@@ -27,6 +27,7 @@ typedef int cc_s32;
 #define BPF_RB_NO_WAKEUP 1ull
 
 #define AF_INET6 10
+#define IFF_LOOPBACK 8u
 #define SK_PACING_NONE 0u
 #define SK_PACING_NEEDED 1u
 #define SK_PACING_FQ 2u
@@ -55,8 +56,17 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct net_device {
+	unsigned int flags;
+};
+
+struct dst_entry {
+	struct net_device *dev;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct dst_entry *sk_dst_cache;
 	cc_u32 sk_pacing_status;
 	cc_u8 sk_pacing_shift;
 	unsigned long sk_pacing_rate;

@@ -154,7 +154,10 @@ struct mpc {
 	cc_u32 block_acks;
 	cc_u32 block_is_drain;
 	cc_u32 block_is_pulse;
+	/* The application had no more to send; when the newest such packet was sent; the most in flight as one was sent, bytes. */
 	cc_u32 block_is_limited;
+	cc_u64 limited_ns;
+	cc_u64 block_flight_bytes;
 
 	/* Start-up. */
 	struct mpc_pulse pulses[MPC_PULSES];

@@ -259,7 +259,42 @@ fn changes() {
     check(&Scenario { name: "outage and timeout", outage: (3.0, 4.0), ..plain.clone() });
     let capped = FlowPlan { settings: vec![("cap", 50e6)], ..at(0.0) };
     check(&Scenario { name: "cap", flows: vec![capped, at(0.0)], ..plain.clone() });
-    let limited = FlowPlan { makes: 30e5, ..at(0.0) };
+    let limited = FlowPlan { makes: 30e5, little: (0.0, 8.0), ..at(0.0) };
     let pausing = FlowPlan { pause: (3.0, 5.0), ..at(0.0) };
     check(&Scenario { name: "application", flows: vec![limited, pausing], ..plain });
+}
+
+/// An application that has little to send for a while learns nothing of the path, good or bad: when it has much again, it is as with a
+/// flow that begins then, or as it was before.
+#[test]
+fn little_to_send() {
+    for (name, capacity, makes, from_s, burst) in [
+        ("1 of 100 Mbit/s", 125e5, 125e3, 0.0, 0),
+        ("10 Mbit/s of 1 Gbit/s", 125e6, 125e4, 0.0, 44),
+        ("60 of 100 Mbit/s", 125e5, 75e5, 0.0, 0),
+        ("later 1 of 100 Mbit/s", 125e5, 125e3, 2.0, 0),
+        ("later 10 Mbit/s of 1 Gbit/s", 125e6, 125e4, 2.0, 44),
+        ("later 60 of 100 Mbit/s", 125e5, 75e5, 2.0, 0),
+    ] {
+        let plan = FlowPlan { makes, little: (from_s, 4.0), burst, ..at(0.0) };
+        let plain = plain(name, capacity, 0.025, 1500, 7.0);
+        let log = check(&Scenario { noise_s: 0.0005, flows: vec![plan], ..plain }).remove(0);
+        let (mut delivered, mut lost, mut rho) = ([0; 9], 0, 0.0);
+        for (event, shown) in &log.events {
+            match event {
+                Event::Ack(ack) => {
+                    let second = (ack.now_ns / 1_000_000_000) as usize;
+                    delivered[second + 1] = ack.delivered_total_bytes;
+                    if second < 4 {
+                        rho = shown.fields[1] / capacity;
+                    }
+                }
+                Event::Loss(loss) => lost += loss.lost_packets,
+                _ => {}
+            }
+        }
+        let shares: Vec<f64> =
+            delivered.windows(2).map(|d| (d[1] - d[0].min(d[1])) as f64 / capacity).collect();
+        println!("{name}: shares by seconds {shares:.3?}, at 4 s rho {rho:.3}, {lost} lost");
+    }
 }

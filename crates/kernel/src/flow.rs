@@ -11,7 +11,7 @@ use crate::{Error, Result, objects};
 
 /// struct cc_endpoints and struct cc_host of bpf/include/flow.h.
 const ENDPOINTS_BYTES: usize = 40;
-const HOST_BYTES: usize = 576;
+const HOST_BYTES: usize = 584;
 const NONE: u64 = u64::MAX;
 
 /// A flow that uses a controller. Bytes are those of whole packets, IP headers included, as the controller sees them.

@@ -102,6 +102,8 @@ pub struct Law {
     block_is_drain: bool,
     block_is_pulse: bool,
     block_is_limited: bool,
+    block_flight: f64,
+    limited: f64,
     /// Pulses on the way, the oldest first; when the last was sent, the next is due, the one that is being sent ends.
     pulses: VecDeque<Pulse>,
     last_pulse: f64,
@@ -162,6 +164,8 @@ impl Law {
             block_is_drain: false,
             block_is_pulse: false,
             block_is_limited: false,
+            block_flight: 0.0,
+            limited: 0.0,
             pulses: VecDeque::new(),
             last_pulse: 0.0,
             next_pulse: 0.0,
@@ -258,6 +262,11 @@ impl Law {
             return 0.0;
         }
         ((last.position - first.position).max(0.0) / gone).min(MAX_RATE)
+    }
+
+    /// The same, or 0 if the application had nothing to send in between.
+    fn share(&mut self, first: &Block, last: &Block, least: f64) -> f64 {
+        if self.limited > first.sent { 0.0 } else { self.departures(first, last, least) }
     }
 
     /// (13).
@@ -510,8 +519,12 @@ impl Law {
 
     fn start_block(&mut self, now: f64, block: &Block, queue: f64, elapsed: f64) {
         let unit = self.base.max(10.0 * self.packet_time()).min(self.tau);
-        let growth = libm::exp2((self.set.start_growth * elapsed / unit).min(8.0));
-        self.set_rho(self.rho * growth);
+        let growth = libm::exp2(self.set.start_growth * (elapsed / unit).min(4.0));
+        let idle =
+            self.block_is_limited && self.over_bytes(self.rho * unit, 2.0 * self.block_flight);
+        if !idle {
+            self.set_rho(self.rho * growth);
+        }
         let most = self.set.start_queue * self.tau + self.packet_time() + 3.0 * self.noise;
         let lossy = self.lossy(block);
         if lossy {
@@ -521,7 +534,7 @@ impl Law {
                 self.set_rho(self.rho.min(rate));
             }
         }
-        if lossy || self.over_queue(queue, most) {
+        if lossy || (!idle && self.over_queue(queue, most)) {
             self.set_rho(self.rho / 2.0);
             self.end_start(now, queue, State::Steady);
         }
@@ -549,7 +562,7 @@ impl Law {
     /// (8).
     fn grow(&mut self, now: f64, block: &Block, elapsed: f64) {
         let s = self.set;
-        let part = elapsed / self.tau;
+        let part = (elapsed / self.tau).min(1.0);
         self.snap = None;
         if !self.over(block.sent - self.queue_seen, 0.9 * self.tau, self.tau)
             || self.block_is_limited
@@ -573,8 +586,8 @@ impl Law {
         {
             self.fair_from = now + s.settle * self.tau;
         }
-        self.set_rho(self.rho * (1.0 + (self.growth * part).min(1.0)));
-        self.growth = (self.growth * (1.0 + part.min(1.0))).min(s.growth_max);
+        self.set_rho(self.rho * (1.0 + self.growth * part));
+        self.growth = (self.growth * (1.0 + part)).min(s.growth_max);
     }
 
     fn queue_is_back(&mut self, now: f64, block: &Block) {
@@ -586,7 +599,7 @@ impl Law {
     }
 
     fn snap(&mut self, snap: &Block, block: &Block) {
-        let rate = self.departures(snap, block, self.tau / 5.0);
+        let rate = self.share(snap, block, self.tau / 5.0);
         if rate > 0.0 && self.over(block.sent - snap.sent, 0.3 * self.tau, self.tau) {
             self.set_rho(rate);
         }
@@ -597,7 +610,7 @@ impl Law {
         let mut rate = 0.0;
         if self.overloaded() {
             let first = self.block_before(0.3 * self.tau);
-            rate = self.departures(&first, block, self.tau / 10.0);
+            rate = self.share(&first, block, self.tau / 10.0);
             self.fair_from = now + self.set.settle * self.tau;
         } else if self.lossy(block) {
             rate = self.departure_rate;
@@ -668,7 +681,7 @@ impl Law {
         } else if self.state == State::Growth && self.block_is_pulse {
             self.grow(now, block, elapsed);
         } else {
-            self.with_queue(now, queue, present, elapsed, block);
+            self.with_queue(now, queue, present, elapsed, block, &first);
         }
         if self.state != State::Start {
             self.bound(now, block);
@@ -676,7 +689,15 @@ impl Law {
         }
     }
 
-    fn with_queue(&mut self, now: f64, queue: f64, present: f64, elapsed: f64, block: &Block) {
+    fn with_queue(
+        &mut self,
+        now: f64,
+        queue: f64,
+        present: f64,
+        elapsed: f64,
+        block: &Block,
+        first: &Block,
+    ) {
         self.queue_seen = block.sent;
         if self.state == State::Growth {
             return self.queue_is_back(now, block);
@@ -692,7 +713,7 @@ impl Law {
         if self.over(self.fair_from, now, self.set.settle * self.tau) {
             self.average(elapsed, 2.0 * self.tau);
         }
-        if self.departure_rate > 0.0 && !self.block_is_limited {
+        if self.departure_rate > 0.0 && first.sent >= self.limited {
             self.follow(now, elapsed);
         }
     }
@@ -722,7 +743,11 @@ impl Law {
         self.cycle_rtt = self.cycle_rtt.min(head);
         self.see_drain(now, sent, head);
         self.block_is_pulse |= self.see_pulse(now, sent, position, head);
-        self.block_is_limited |= ack.has(AckSample::APP_LIMITED);
+        self.block_flight = self.block_flight.max(ack.tx_in_flight_bytes as f64);
+        if ack.has(AckSample::APP_LIMITED) {
+            self.block_is_limited = true;
+            self.limited = sent;
+        }
         if self.block_acks == 0 || rtt < self.block.rtt {
             self.block = Block { sent, position, rtt, burst, lost: self.lost, ..Block::default() };
         }
@@ -737,6 +762,7 @@ impl Law {
             self.block_is_drain = false;
             self.block_is_pulse = false;
             self.block_is_limited = false;
+            self.block_flight = 0.0;
         }
         self.set_rate(now);
     }

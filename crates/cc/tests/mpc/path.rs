@@ -55,8 +55,9 @@ pub struct Scenario {
 #[derive(Clone, Debug, Default)]
 pub struct FlowPlan {
     pub starts_s: f64,
-    /// The application makes so much, bytes/s; 0 = as much as can be sent.
+    /// In [from, to), s, the application makes so much, bytes/s; else as much as can be sent.
     pub makes: f64,
+    pub little: (f64, f64),
     /// It has nothing to send in [from, to), s.
     pub pause: (f64, f64),
     /// It sends so many packets as one, paced by what 1 ms makes if that is less, and one ACK comes for them; 0 = 1.
@@ -259,7 +260,7 @@ impl Flow {
             gap_ns =
                 if full { self.burst } else { 0 } * 1_000_000_000 / self.control.pacing_bytes_per_s;
         }
-        if self.plan.makes > 0.0 {
+        if (ns(self.plan.little.0)..ns(self.plan.little.1)).contains(&now_ns) {
             let made_ns = (bytes as f64 * 1e9 / self.plan.makes) as u64;
             if made_ns > gap_ns {
                 self.limited_ns = now_ns;
