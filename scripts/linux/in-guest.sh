@@ -6,6 +6,7 @@
 #   scripts/linux/in-guest.sh target/debug/deps/kernel-… the_verifier --nocapture
 #
 # Needs qemu-system-x86_64, busybox and cpio. KERNEL: folder of an unpacked linux-image package, by default the one that world `vm` keeps.
+# WITH: programs of this machine that a script needs there, "bash ip tc iperf3"; busybox has the rest.
 set -euo pipefail
 program=$(readlink -f "${1:?in-guest.sh PROGRAM [ARGUMENTS]}")
 shift
@@ -17,12 +18,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 mkdir -p "$root"/{bin,proc,sys,dev,tmp,run,modules}
-for file in "$program" $(ldd "$program" 2>/dev/null | grep -o '/[^ ]*'); do
+tools=()
+for name in ${WITH:-} busybox; do tools+=("$(command -v "$name")"); done
+cp -L "${tools[@]}" "$root/bin/"
+for file in "$program" $(ldd "$program" "${tools[@]}" 2>/dev/null | grep -o '^[[:space:]].*' | grep -o '/[^ ]*' | sort -u); do
     mkdir -p "$root${file%/*}"
     cp -L "$file" "$root$file"
 done
-cp -L "$(command -v busybox)" "$root/bin/busybox"
-find "$kernel/lib/modules/${image##*/vmlinu[xz]-}/kernel" -name 'tcp_*.ko' -o -name tun.ko -o -name veth.ko | while read -r module; do
+find "$kernel/lib/modules/${image##*/vmlinu[xz]-}/kernel" -name 'tcp_*.ko' -o -name tun.ko -o -name veth.ko -o -name 'sch_*.ko' | while read -r module; do
     cp "$module" "$root/modules/"
 done
 {
