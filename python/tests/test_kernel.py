@@ -16,7 +16,6 @@ import kernelled
 from kernelled import SEND, inside, loaded, needs_kernel, paceline, receiving
 from paceline import _native
 
-
 #: Not among Python's names of Linux's options.
 SO_MAX_PACING_RATE = 47
 
