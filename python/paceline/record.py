@@ -84,6 +84,11 @@ class Run:
         import polars as pl
 
         path = self.directory / f"{name}.parquet"
+        if not self.directory.is_dir():
+            raise InputError(
+                f"{self.directory}: the record is gone; a temporary one goes with the Run that made it, not with copies: "
+                "name a directory with `out`"
+            )
         if not path.is_file():
             raise InputError(f"{path}: no such file; the record is incomplete")
         return pl.read_parquet(path)
@@ -117,7 +122,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     """
     path = directory / "manifest.json"
     if not directory.is_dir():
-        raise InputError(f"{directory}: no such directory")
+        raise InputError(f"{directory}: {'not a directory' if directory.exists() else 'no such directory'}")
     try:
         manifest = json.loads(path.read_bytes())
     except FileNotFoundError:

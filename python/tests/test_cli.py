@@ -1,6 +1,9 @@
 """The command in a process of its own: exit status, what goes to which stream, the exact words of errors."""
 
 import json
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +13,8 @@ import paceline as pl
 from handmade import Command, flow, result
 
 Write = Callable[..., Path]
+#: The command as a shell would have it.
+COMMAND = f"{shlex.quote(sys.executable)} -c 'from paceline.cli import main; main()'"
 COMMANDS = (
     "run",
     "compare",
@@ -25,6 +30,11 @@ COMMANDS = (
     "schema",
     "doctor",
 )
+
+
+def in_a_shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """For what the shell does with streams, and for arguments that are no text."""
+    return subprocess.run(["bash", "-c", line], cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_version_names_the_build(paceline: Command) -> None:
@@ -94,6 +104,37 @@ def test_bad_usage_and_input_exit_with_2_and_say_what(paceline: Command, argumen
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "compare", "arena --traces", "trace info", "report"])
+def test_a_name_that_is_not_utf_8_is_bad_input(tmp_path: Path, command: str) -> None:
+    done = in_a_shell(f"{COMMAND} {command} $'x\\xff'", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error: argument 'x\\udcff': not UTF-8 text; rename the file, or set a UTF-8 locale\n"
+
+
+@pytest.mark.parametrize("command", ["controllers", "controllers --json", "doctor", "--help"])
+def test_a_full_disk_behind_stdout_is_a_failure_in_one_line(tmp_path: Path, command: str) -> None:
+    done = in_a_shell(f"{COMMAND} {command} > /dev/full", tmp_path)
+    assert (done.returncode, done.stderr) == (1, "error: output: No space left on device\n")
+
+
+def test_a_closed_stdout_is_no_failure(tmp_path: Path) -> None:
+    done = in_a_shell(f"{COMMAND} controllers >&-", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["controllers", "controllers --json", "--help"])
+def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path, command: str) -> None:
+    done = in_a_shell(f"set -o pipefail; {COMMAND} {command} | true", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_while_the_commands_load_is_an_interrupt(tmp_path: Path) -> None:
+    # What the commands import first interrupts the process, as a key would.
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = in_a_shell(f"PYTHONPATH=$PWD:$PYTHONPATH {COMMAND} doctor", tmp_path)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_json_of_a_failed_command_leaves_stdout_empty(paceline: Command) -> None:
     done = paceline("compare", "nowhere", "--json")
     assert (done.returncode, done.stdout) == (2, "")
@@ -146,6 +187,33 @@ def test_compare_names_the_record_where_controllers_are_the_same(paceline: Comma
     assert "b (cubic)" in done.stdout
     assert "Throughput and loss: all flows of a run. Delays and power: its worst flow." in done.stdout
     assert "b: g (cubic)" in paceline("compare", "a", "b", "--per-flow").stdout
+
+
+def test_compare_takes_only_runs_that_differ_in_their_seed_for_repetitions(
+    paceline: Command, write_record: Write, tmp_path: Path
+) -> None:
+    def write(name: str, seed: int, scenario: str, world: str = "sim") -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        outcome = result(flow("f", "cubic", 9e6)) | {"seed": seed, "world": world}
+        write_record(name, outcome, scenario={"sha256": scenario})
+
+    def labels(*arguments: str) -> list[str]:
+        lines = paceline("compare", *arguments).stdout.splitlines()
+        return [line.split("  ")[0] for line in lines[1:] if not line.startswith(("Throughput", "±"))]
+
+    for name, scenario in (("slow", "1"), ("fast", "2")):
+        for seed in (1, 2):
+            write(f"{name}/cubic/seed-{seed}", seed, scenario)
+    assert labels("slow") == ["cubic, 2 seeds"]
+    assert labels("slow", "fast") == ["slow/cubic (cubic), 2 seeds", "fast/cubic (cubic), 2 seeds"]
+    assert labels("slow", "slow/cubic/seed-1") == ["cubic, 2 seeds"], "a record that is named twice counts once"
+    write("again/as-written", 1, "1")
+    write("more/as-written", 1, "1")
+    assert labels("again", "more") == ["again/as-written (cubic)", "more/as-written (cubic)"]
+    assert "more/as-written: f (cubic)" in paceline("compare", "again", "more", "--per-flow").stdout
+    write("mixed/a", 1, "1")
+    write("mixed/b", 2, "1", world="live")
+    assert labels("mixed") == ["a (cubic)", "b (cubic)"]
 
 
 def test_export_names_the_flows_there_are(paceline: Command, write_record: Write) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +82,20 @@ def test_a_missing_table_is_named(write_record: Write) -> None:
     (directory / "series.parquet").unlink()
     with pytest.raises(pl.InputError, match=r"series\.parquet: no such file; the record is incomplete$"):
         _ = pl.load(directory).series
+
+
+def test_a_record_that_is_gone_is_not_called_incomplete(write_record: Write) -> None:
+    directory = write_record("one", result(flow("a", "x", 1e6)))
+    run = pl.load(directory)
+    shutil.rmtree(directory)
+    with pytest.raises(pl.InputError, match="one: the record is gone; a temporary one goes with the Run that made it"):
+        _ = run.series
+
+
+def test_a_file_is_no_missing_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(pl.InputError, match="file: not a directory$"):
+        pl.load(tmp_path / "file")
 
 
 def test_the_manifest_is_kept_whole(write_record: Write) -> None:
