@@ -1,5 +1,6 @@
 """The command in a process of its own: exit status, what goes to which stream, the exact words of errors."""
 
+import errno
 import json
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import paceline as pl
 from handmade import Command, flow, result
+from paceline.cli.records import report
 
 Write = Callable[..., Path]
 #: The command as a shell would have it.
@@ -214,6 +216,27 @@ def test_compare_takes_only_runs_that_differ_in_their_seed_for_repetitions(
     write("mixed/a", 1, "1")
     write("mixed/b", 2, "1", world="live")
     assert labels("mixed") == ["a (cubic)", "b (cubic)"]
+
+
+def test_a_report_that_cannot_be_written_is_named_as_it_was_asked_for(
+    paceline: Command, write_record: Write, tmp_path: Path
+) -> None:
+    write_record("a", result(flow("f", "cubic", 9e6)))
+    (tmp_path / "taken").mkdir()
+    assert paceline("report", "a", "--out", "taken").stderr == "error: taken: Is a directory\n"
+
+
+def test_a_full_disk_below_the_figures_is_not_called_the_reports(
+    write_record: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("paceline.report.write_figures", full)
+    record = write_record("a", result(flow("f", "cubic", 9e6)))
+    with pytest.raises(pl.InputError, match="figures: No space left on device"):
+        report([record], tmp_path / "report.html", tmp_path / "figures")
+    assert (tmp_path / "report.html").is_file()
 
 
 def test_export_names_the_flows_there_are(paceline: Command, write_record: Write) -> None:

@@ -115,17 +115,21 @@ def report(
     for name in chosen:
         if name not in FORMATS:
             raise InputError(f"--format {name}: allowed: {', '.join(FORMATS)}")
+    target = out
+    written: Sequence[Path] = []
     try:
         records = _records(runs)
         write_html(records, out)
-        written = write_figures(records, figures, chosen) if figures is not None else []
+        if figures is not None:
+            target = figures
+            written = write_figures(records, figures, chosen)
     except RecordError as error:
         raise InputError(str(error)) from None
     except ImportError as error:
         raise InputError(f"figures need Matplotlib: pip install 'paceline[plot]' ({error})") from None
     except OSError as error:
-        raise InputError(f"{error.filename or out}: {error.strerror}") from None
-    for path in [out, *(written or [])]:
+        raise InputError(f"{error.filename or target}: {error.strerror}") from None
+    for path in [out, *written]:
         console().print(f"report  {path}" if path == out else f"figure  {path}", soft_wrap=True)
 
 
