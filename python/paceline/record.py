@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 #: What every manifest calls itself, and the newest version of the layout that this package reads.
 FORMAT = "paceline-record"
 FORMAT_VERSION = 1
+#: What makes a directory a record.
+MANIFEST = "manifest.json"
 
 
 class Run:
@@ -40,7 +42,7 @@ class Run:
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
         self.manifest: dict[str, Any] = read_manifest(self.directory)
         if not isinstance(self.manifest.get("result"), Mapping):
-            raise InputError(f"{self.directory / 'manifest.json'}: no object under the key `result`")
+            raise InputError(f"{self.directory / MANIFEST}: no object under the key `result`")
 
     @property
     def result(self) -> dict[str, Any]:
@@ -120,7 +122,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     Raises:
         InputError: the directory is not a record, or one of another format.
     """
-    path = directory / "manifest.json"
+    path = directory / MANIFEST
     if not directory.is_dir():
         raise InputError(f"{directory}: {'not a directory' if directory.exists() else 'no such directory'}")
     try:

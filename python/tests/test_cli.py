@@ -71,6 +71,9 @@ def test_every_command_explains_itself(paceline: Command, command: str) -> None:
         (("run", "a.toml", "--realtime"), "error: --realtime: is for runs in real time; allowed with --on live"),
         (("run", "a.toml", "--on", "moon"), "'moon' is not one of 'sim', 'live', 'vm'"),
         (("run", "a.toml", "--seed", "-1"), "Invalid value for '--seed': "),
+        (("run", "a.toml", "--seeds", "100001"), "Invalid value for '--seeds': "),
+        (("link", "--seed", str(2**64), "true"), "Invalid value for '--seed': "),
+        (("trace", "synth", "lte", "--out", "x", "--seed", str(2**64)), "Invalid value for '--seed': "),
         (("run", "a.toml", "--set", "rate"), "error: --set rate: expected KEY=VALUE, with a dotted key: link.rate=10 Mbit/s"),
         (("run", "a.toml", "-c", "x.py:Mine"), "error: --controller x.py:Mine: x.py: no such file"),
         (

@@ -10,15 +10,13 @@ import typer
 from paceline import _native
 from paceline._native import InputError
 from paceline.cli.output import console, print_json, print_rows, print_runs
-from paceline.record import Run, load
+from paceline.record import MANIFEST, Run, load
 from paceline.summary import Row, label_of
 
 Records = Annotated[
     list[Path], typer.Argument(metavar="RUN", help="Record directories, or folders that hold records.", show_default=False)
 ]
 FORMATS = ("pdf", "png", "svg")
-#: What makes a directory a record.
-MANIFEST = "manifest.json"
 #: Dialects of qlog, and the suffix each goes with.
 QLOG_SUFFIXES = {"current": ".sqlog", "02": ".qlog"}
 
