@@ -80,7 +80,7 @@ def test_unloading_and_wrong_names() -> None:
     paceline("load", "mpc", "--as", name, "--param", "cap=300 Mbit/s")
     with pytest.raises(_native.InputError, match="already"):
         _native.kernel_load("mpc", name)
-    with pytest.raises(_native.InputError, match="is loaded to record"):
+    with pytest.raises(_native.InputError, match=f'"{name}" is not loaded to record'):
         _native.kernel_record(name, "no.events", 1.0)
     assert paceline("unload", name) == f"unloaded  {name}\n"
     with pytest.raises(_native.InputError, match="is loaded"):
