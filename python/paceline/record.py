@@ -43,6 +43,12 @@ class Run:
         self.manifest: dict[str, Any] = read_manifest(self.directory)
         if not isinstance(self.manifest.get("result"), Mapping):
             raise InputError(f"{self.directory / MANIFEST}: no object under the key `result`")
+        if not isinstance(self.manifest.get("scenario", {}), Mapping):
+            raise InputError(f"{self.directory / MANIFEST}: no object under the key `scenario`")
+        for key in ("flows", "links"):
+            parts = self.result.get(key, [])
+            if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
+                raise InputError(f"{self.directory / MANIFEST}: no list of objects under the key `result.{key}`")
 
     @property
     def result(self) -> dict[str, Any]:

@@ -15,6 +15,11 @@ from paceline.summary import ABSENT, HEADINGS, Row, interval
 Write = Callable[..., Path]
 
 
+def made(**manifest: object) -> str:
+    """A manifest with these keys."""
+    return json.dumps({"format": "paceline-record", "format_version": 1, **manifest})
+
+
 def test_a_record_gives_its_tables_and_its_result(write_record: Write) -> None:
     run = pl.load(write_record("one", result(flow("cubic", "cubic", 9e6))))
     assert run.result["engine"]["events"] == 1000
@@ -66,6 +71,10 @@ def test_an_empty_result_is_all_dashes() -> None:
         ('{"format": "paceline-record", "format_version": 2}', "manifest.json: record format 2; this version reads up to 1"),
         ('{"format": "paceline-record", "format_version": 1}', "manifest.json: no object under the key `result`"),
         ("[" * 100_000, "manifest.json: not JSON: "),
+        (made(result={"flows": None}), "manifest.json: no list of objects under the key `result.flows`"),
+        (made(result={"flows": [3]}), "manifest.json: no list of objects under the key `result.flows`"),
+        (made(result={"links": {}}), "manifest.json: no list of objects under the key `result.links`"),
+        (made(result={}, scenario=3), "manifest.json: no object under the key `scenario`"),
     ],
 )
 def test_what_is_no_record_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
