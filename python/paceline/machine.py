@@ -157,7 +157,8 @@ def _guest_kernel() -> Finding:
     try:
         release = vm_kernel()
     except RunError as error:
-        return Finding("guest kernel", False, GUESTS, str(error), "unset PACELINE_VM_KERNEL")
+        fix = "unset PACELINE_VM_KERNEL" if os.environ.get("PACELINE_VM_KERNEL") else "export PACELINE_CACHE=FOLDER"
+        return Finding("guest kernel", False, GUESTS, str(error), fix)
     if release is not None:
         return Finding("guest kernel", True, GUESTS, release, None)
     if all(map(shutil.which, ("apt-get", "dpkg", "xz"))):

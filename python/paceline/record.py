@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 #: What every manifest calls itself, and the newest version of the layout that this package reads.
 FORMAT = "paceline-record"
 FORMAT_VERSION = 1
+#: What makes a directory a record.
+MANIFEST = "manifest.json"
 
 
 class Run:
@@ -40,7 +42,13 @@ class Run:
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
         self.manifest: dict[str, Any] = read_manifest(self.directory)
         if not isinstance(self.manifest.get("result"), Mapping):
-            raise InputError(f"{self.directory / 'manifest.json'}: no object under the key `result`")
+            raise InputError(f"{self.directory / MANIFEST}: no object under the key `result`")
+        if not isinstance(self.manifest.get("scenario", {}), Mapping):
+            raise InputError(f"{self.directory / MANIFEST}: no object under the key `scenario`")
+        for key in ("flows", "links"):
+            parts = self.result.get(key, [])
+            if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
+                raise InputError(f"{self.directory / MANIFEST}: no list of objects under the key `result.{key}`")
 
     @property
     def result(self) -> dict[str, Any]:
@@ -84,6 +92,11 @@ class Run:
         import polars as pl
 
         path = self.directory / f"{name}.parquet"
+        if not self.directory.is_dir():
+            raise InputError(
+                f"{self.directory}: the record is gone; a temporary one goes with the Run that made it, not with copies: "
+                "name a directory with `out`"
+            )
         if not path.is_file():
             raise InputError(f"{path}: no such file; the record is incomplete")
         return pl.read_parquet(path)
@@ -115,9 +128,9 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     Raises:
         InputError: the directory is not a record, or one of another format.
     """
-    path = directory / "manifest.json"
+    path = directory / MANIFEST
     if not directory.is_dir():
-        raise InputError(f"{directory}: no such directory")
+        raise InputError(f"{directory}: {'not a directory' if directory.exists() else 'no such directory'}")
     try:
         manifest = json.loads(path.read_bytes())
     except FileNotFoundError:

@@ -122,10 +122,10 @@ class Scenario:
         if self.topology is not None:
             table["topology"] = dict(self.topology)
         if self.link is not None:
-            table["link"] = _table(self.link)
+            table["link"] = _table("link", self.link, Link)
         if self.links:
-            table["links"] = [_table(link) for link in self.links]
-        table["flows"] = [_table(flow) for flow in self.flows]
+            table["links"] = [_table(f"links[{i}]", link, Link) for i, link in enumerate(self.links)]
+        table["flows"] = [_table(f"flows[{i}]", flow, Flow) for i, flow in enumerate(self.flows)]
         return table
 
     def to_toml(self) -> str:
@@ -148,7 +148,9 @@ class Scenario:
         return classes
 
 
-def _table(part: Link | Flow) -> dict[str, Any]:
+def _table(key: str, part: Link | Flow, expected: type) -> dict[str, Any]:
+    if not isinstance(part, expected):
+        raise TypeError(f"{key} is {part!r}; expected a paceline.{expected.__name__}")
     table: dict[str, Any] = {}
     for entry in fields(part):
         value = getattr(part, entry.name)

@@ -1,6 +1,10 @@
 """The command in a process of its own: exit status, what goes to which stream, the exact words of errors."""
 
+import errno
 import json
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,8 +12,11 @@ import pytest
 
 import paceline as pl
 from handmade import Command, flow, result
+from paceline.cli.records import report
 
 Write = Callable[..., Path]
+#: The command as a shell would have it.
+COMMAND = f"{shlex.quote(sys.executable)} -c 'from paceline.cli import main; main()'"
 COMMANDS = (
     "run",
     "compare",
@@ -25,6 +32,11 @@ COMMANDS = (
     "schema",
     "doctor",
 )
+
+
+def in_a_shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """For what the shell does with streams, and for arguments that are no text."""
+    return subprocess.run(["bash", "-c", line], cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_version_names_the_build(paceline: Command) -> None:
@@ -59,6 +71,9 @@ def test_every_command_explains_itself(paceline: Command, command: str) -> None:
         (("run", "a.toml", "--realtime"), "error: --realtime: is for runs in real time; allowed with --on live"),
         (("run", "a.toml", "--on", "moon"), "'moon' is not one of 'sim', 'live', 'vm'"),
         (("run", "a.toml", "--seed", "-1"), "Invalid value for '--seed': "),
+        (("run", "a.toml", "--seeds", "100001"), "Invalid value for '--seeds': "),
+        (("link", "--seed", str(2**64), "true"), "Invalid value for '--seed': "),
+        (("trace", "synth", "lte", "--out", "x", "--seed", str(2**64)), "Invalid value for '--seed': "),
         (("run", "a.toml", "--set", "rate"), "error: --set rate: expected KEY=VALUE, with a dotted key: link.rate=10 Mbit/s"),
         (("run", "a.toml", "-c", "x.py:Mine"), "error: --controller x.py:Mine: x.py: no such file"),
         (
@@ -92,6 +107,37 @@ def test_bad_usage_and_input_exit_with_2_and_say_what(paceline: Command, argumen
     assert (done.returncode, done.stdout) == (2, "")
     assert error in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "arena --traces", "trace info", "report"])
+def test_a_name_that_is_not_utf_8_is_bad_input(tmp_path: Path, command: str) -> None:
+    done = in_a_shell(f"{COMMAND} {command} $'x\\xff'", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error: argument 'x\\udcff': not UTF-8 text; rename the file, or set a UTF-8 locale\n"
+
+
+@pytest.mark.parametrize("command", ["controllers", "controllers --json", "doctor", "--help"])
+def test_a_full_disk_behind_stdout_is_a_failure_in_one_line(tmp_path: Path, command: str) -> None:
+    done = in_a_shell(f"{COMMAND} {command} > /dev/full", tmp_path)
+    assert (done.returncode, done.stderr) == (1, "error: output: No space left on device\n")
+
+
+def test_a_closed_stdout_is_no_failure(tmp_path: Path) -> None:
+    done = in_a_shell(f"{COMMAND} controllers >&-", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["controllers", "controllers --json", "--help"])
+def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path, command: str) -> None:
+    done = in_a_shell(f"set -o pipefail; {COMMAND} {command} | true", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_while_the_commands_load_is_an_interrupt(tmp_path: Path) -> None:
+    # What the commands import first interrupts the process, as a key would.
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = in_a_shell(f"PYTHONPATH=$PWD:$PYTHONPATH {COMMAND} doctor", tmp_path)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 def test_json_of_a_failed_command_leaves_stdout_empty(paceline: Command) -> None:
@@ -146,6 +192,54 @@ def test_compare_names_the_record_where_controllers_are_the_same(paceline: Comma
     assert "b (cubic)" in done.stdout
     assert "Throughput and loss: all flows of a run. Delays and power: its worst flow." in done.stdout
     assert "b: g (cubic)" in paceline("compare", "a", "b", "--per-flow").stdout
+
+
+def test_compare_takes_only_runs_that_differ_in_their_seed_for_repetitions(
+    paceline: Command, write_record: Write, tmp_path: Path
+) -> None:
+    def write(name: str, seed: int, scenario: str, world: str = "sim") -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        outcome = result(flow("f", "cubic", 9e6)) | {"seed": seed, "world": world}
+        write_record(name, outcome, scenario={"sha256": scenario})
+
+    def labels(*arguments: str) -> list[str]:
+        lines = paceline("compare", *arguments).stdout.splitlines()
+        return [line.split("  ")[0] for line in lines[1:] if not line.startswith(("Throughput", "±"))]
+
+    for name, scenario in (("slow", "1"), ("fast", "2")):
+        for seed in (1, 2):
+            write(f"{name}/cubic/seed-{seed}", seed, scenario)
+    assert labels("slow") == ["cubic, 2 seeds"]
+    assert labels("slow", "fast") == ["slow/cubic (cubic), 2 seeds", "fast/cubic (cubic), 2 seeds"]
+    assert labels("slow", "slow/cubic/seed-1") == ["cubic, 2 seeds"], "a record that is named twice counts once"
+    write("again/as-written", 1, "1")
+    write("more/as-written", 1, "1")
+    assert labels("again", "more") == ["again/as-written (cubic)", "more/as-written (cubic)"]
+    assert "more/as-written: f (cubic)" in paceline("compare", "again", "more", "--per-flow").stdout
+    write("mixed/a", 1, "1")
+    write("mixed/b", 2, "1", world="live")
+    assert labels("mixed") == ["a (cubic)", "b (cubic)"]
+
+
+def test_a_report_that_cannot_be_written_is_named_as_it_was_asked_for(
+    paceline: Command, write_record: Write, tmp_path: Path
+) -> None:
+    write_record("a", result(flow("f", "cubic", 9e6)))
+    (tmp_path / "taken").mkdir()
+    assert paceline("report", "a", "--out", "taken").stderr == "error: taken: Is a directory\n"
+
+
+def test_a_full_disk_below_the_figures_is_not_called_the_reports(
+    write_record: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("paceline.report.write_figures", full)
+    record = write_record("a", result(flow("f", "cubic", 9e6)))
+    with pytest.raises(pl.InputError, match="figures: No space left on device"):
+        report([record], tmp_path / "report.html", tmp_path / "figures")
+    assert (tmp_path / "report.html").is_file()
 
 
 def test_export_names_the_flows_there_are(paceline: Command, write_record: Write) -> None:

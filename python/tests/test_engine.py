@@ -161,6 +161,29 @@ def test_seeds_are_repetitions_shown_with_their_interval(paceline: Command, scen
     assert reno.split() == next(line for line in again.stdout.splitlines() if line.startswith("reno, 3 seeds")).split()
 
 
+def test_seeds_and_single_runs_stand_beside_each_other(paceline: Command, scenario: Path, tmp_path: Path) -> None:
+    for arguments in ((), ("--seeds", 2), ("-c", "reno"), ("-c", "reno", "--seeds", 2), (), ("-c", "reno")):
+        done = paceline("run", scenario, *arguments)
+        assert done.returncode == 0, done.stderr
+    base = tmp_path / "runs" / scenario.stem
+    found = {str(manifest.parent.relative_to(base)) for manifest in base.rglob("manifest.json")}
+    seeds = {f"seeds/{name}/seed-{seed}" for name in ("as-written", "reno") for seed in (1, 2)}
+    assert found == {"as-written", "reno", *seeds}
+
+
+def test_no_record_is_written_into_another(paceline: Command, scenario: Path) -> None:
+    assert paceline("run", scenario, "--out", "r").returncode == 0
+    for arguments, record in (
+        (("--seeds", 2), "r/seed-1"),
+        (("-c", "reno"), "r/reno"),
+        (("-c", "reno", "--seeds", 2), "r/reno/seed-1"),
+    ):
+        done = paceline("run", scenario, *arguments, "--out", "r")
+        assert done.returncode == 2
+        assert done.stderr == f"error: --out r: is a record, and {record} would lie in it; choose another directory\n"
+    assert paceline("run", scenario, "--out", "r").returncode == 0
+
+
 def test_an_unknown_controller_or_key_is_bad_input(paceline: Command, scenario: Path) -> None:
     done = paceline("run", scenario, "-c", "windw")
     assert (done.returncode, done.stdout) == (2, "")

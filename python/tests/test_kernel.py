@@ -16,7 +16,6 @@ import kernelled
 from kernelled import SEND, inside, loaded, needs_kernel, paceline, receiving
 from paceline import _native
 
-
 #: Not among Python's names of Linux's options.
 SO_MAX_PACING_RATE = 47
 UNPACED = 2**64 - 1
@@ -82,7 +81,7 @@ def test_unloading_and_wrong_names() -> None:
     paceline("load", "mpc", "--as", name, "--param", "cap=300 Mbit/s")
     with pytest.raises(_native.InputError, match="already"):
         _native.kernel_load("mpc", name)
-    with pytest.raises(_native.InputError, match="is loaded to record"):
+    with pytest.raises(_native.InputError, match=f'"{name}" is not loaded to record'):
         _native.kernel_record(name, "no.events", 1.0)
     assert paceline("unload", name) == f"unloaded  {name}\n"
     with pytest.raises(_native.InputError, match="is loaded"):

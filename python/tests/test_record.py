@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,11 @@ from handmade import flow, result
 from paceline.summary import ABSENT, HEADINGS, Row, interval
 
 Write = Callable[..., Path]
+
+
+def made(**manifest: object) -> str:
+    """A manifest with these keys."""
+    return json.dumps({"format": "paceline-record", "format_version": 1, **manifest})
 
 
 def test_a_record_gives_its_tables_and_its_result(write_record: Write) -> None:
@@ -65,6 +71,10 @@ def test_an_empty_result_is_all_dashes() -> None:
         ('{"format": "paceline-record", "format_version": 2}', "manifest.json: record format 2; this version reads up to 1"),
         ('{"format": "paceline-record", "format_version": 1}', "manifest.json: no object under the key `result`"),
         ("[" * 100_000, "manifest.json: not JSON: "),
+        (made(result={"flows": None}), "manifest.json: no list of objects under the key `result.flows`"),
+        (made(result={"flows": [3]}), "manifest.json: no list of objects under the key `result.flows`"),
+        (made(result={"links": {}}), "manifest.json: no list of objects under the key `result.links`"),
+        (made(result={}, scenario=3), "manifest.json: no object under the key `scenario`"),
     ],
 )
 def test_what_is_no_record_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
@@ -81,6 +91,20 @@ def test_a_missing_table_is_named(write_record: Write) -> None:
     (directory / "series.parquet").unlink()
     with pytest.raises(pl.InputError, match=r"series\.parquet: no such file; the record is incomplete$"):
         _ = pl.load(directory).series
+
+
+def test_a_record_that_is_gone_is_not_called_incomplete(write_record: Write) -> None:
+    directory = write_record("one", result(flow("a", "x", 1e6)))
+    run = pl.load(directory)
+    shutil.rmtree(directory)
+    with pytest.raises(pl.InputError, match="one: the record is gone; a temporary one goes with the Run that made it"):
+        _ = run.series
+
+
+def test_a_file_is_no_missing_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(pl.InputError, match="file: not a directory$"):
+        pl.load(tmp_path / "file")
 
 
 def test_the_manifest_is_kept_whole(write_record: Write) -> None:

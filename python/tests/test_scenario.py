@@ -89,3 +89,11 @@ def test_overrides_of_a_dict_are_toml_values() -> None:
 def test_a_seed_outside_64_bits_is_refused() -> None:
     with pytest.raises(pl.InputError, match=r"^seed is -1; allowed: whole numbers 0 to 2\^64 - 1$"):
         pl.run("[link]\n", seed=-1)
+
+
+def test_a_part_of_the_wrong_type_is_named() -> None:
+    link = pl.Link(rate="1 Mbit/s", rtt="10 ms")
+    with pytest.raises(TypeError, match=r"flows\[1\] is 'cubic'; expected a paceline.Flow"):
+        pl.Scenario(link=link, flows=[pl.Flow("reno"), "cubic"]).to_dict()  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"link is \{\}; expected a paceline.Link"):
+        pl.Scenario(link={}, flows=[]).to_dict()  # type: ignore[arg-type]

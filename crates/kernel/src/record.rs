@@ -126,10 +126,11 @@ fn recording(name: Option<&str>) -> Result<Vec<Loaded>> {
     };
     controllers.retain(Loaded::records);
     if controllers.is_empty() {
-        let what = name.map_or_else(|| "no controller".to_owned(), |name| format!("\"{name}\""));
-        return Err(Error::Input(format!(
-            "{what} is loaded to record (paceline kernel load CONTROLLER --record)"
-        )));
+        let what = name.map_or_else(
+            || "no controller is loaded to record".to_owned(),
+            |name| format!("\"{name}\" is not loaded to record"),
+        );
+        return Err(Error::Input(format!("{what} (paceline kernel load CONTROLLER --record)")));
     }
     Ok(controllers)
 }

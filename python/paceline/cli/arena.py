@@ -19,7 +19,7 @@ from paceline.arena.running import Contestant, Job, Outcome, check_contestants, 
 from paceline.arena.setting import CONTEST, Setting
 from paceline.arena.traces import Direction, find, generate
 from paceline.cli.output import console, print_json, print_table
-from paceline.cli.run import PATIENCE_S, World, controller_class
+from paceline.cli.run import MOST_SEEDS, PATIENCE_S, World, controller_class
 from paceline.controller import controllers
 from paceline.quantity import duration_s
 from paceline.running import check
@@ -56,7 +56,10 @@ def arena(
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Seed 0 is the trace as recorded, others begin at another moment of it.")
+        int,
+        typer.Option(
+            metavar="N", min=1, max=MOST_SEEDS, help="Seed 0 is the trace as recorded, others begin at another moment of it."
+        ),
     ] = 1,
     direction: Annotated[
         Direction, typer.Option(metavar="both|down|up", help="Which traces carry data; the other one of a pair carries ACKs.")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from paceline import _native
-from paceline.cli.output import console, print_json
+from paceline.cli.output import MOST_SEED, console, print_json
 from paceline.cli.run import controller_class
 from paceline.quantity import duration_s
 
@@ -33,7 +33,7 @@ def send(
         ),
     ],
     duration: Annotated[str | None, typer.Option(help='How long, as "60 s" [default: until Ctrl-C].', show_default=False)] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of a controller that draws random numbers.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Seed of a controller that draws random numbers.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")] = False,
 ) -> None:
     """Send packets of 1500 bytes to a receiver and say what came of them. None is sent again.

@@ -10,7 +10,7 @@ import typer
 
 from paceline import _native
 from paceline._native import InputError
-from paceline.cli.output import console
+from paceline.cli.output import MOST_SEED, console
 from paceline.quantity import duration_s
 
 Text = str | None
@@ -90,7 +90,7 @@ def link(
     once: Annotated[
         bool, typer.Option("--once", help="Traces do not repeat: after the last opportunity nothing passes.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Seed of every random draw.")] = 1,
     realtime: Annotated[
         bool,
         typer.Option("--realtime", help="Real-time priority for the emulator: exact on a busy machine, at the cost of the rest."),

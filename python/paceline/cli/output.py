@@ -11,6 +11,9 @@ from rich.table import Table
 
 from paceline.summary import HEADINGS, Repeated, Row
 
+#: Largest seed: 64 bits.
+MOST_SEED = 2**64 - 1
+
 #: Rows of a comparison that a person will read; laying out thousands would take longer than the run.
 MOST_ROWS = 100
 

@@ -1,6 +1,7 @@
 """``paceline compare``, ``report`` and ``export``: what can be done with records."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,15 +10,13 @@ import typer
 from paceline import _native
 from paceline._native import InputError
 from paceline.cli.output import console, print_json, print_rows, print_runs
-from paceline.record import Run, load
+from paceline.record import MANIFEST, Run, load
 from paceline.summary import Row, label_of
 
 Records = Annotated[
     list[Path], typer.Argument(metavar="RUN", help="Record directories, or folders that hold records.", show_default=False)
 ]
 FORMATS = ("pdf", "png", "svg")
-#: What makes a directory a record.
-MANIFEST = "manifest.json"
 #: Dialects of qlog, and the suffix each goes with.
 QLOG_SUFFIXES = {"current": ".sqlog", "02": ".qlog"}
 
@@ -35,32 +34,65 @@ def compare(
         print_json({"runs": [{**run.result, "record": str(run.directory)} for run in loaded]})
         return
     if per_flow:
+        names = _short_names(run.directory for run in loaded)
         print_rows(
-            [_prefixed(run.directory.name, Row.of_flow(flow, run.result)) for run in loaded for flow in run.result["flows"]]
+            [_prefixed(names[run.directory], Row.of_flow(flow, run.result)) for run in loaded for flow in run.result["flows"]]
         )
         return
     print_runs(_labels(loaded), [run.result for run in loaded])
 
 
 def _records(paths: Sequence[Path]) -> list[Path]:
-    """The record directories among and below ``paths``, in order of name below each. A path without any stands for itself."""
-    found: list[Path] = []
+    """The record directories among and below ``paths``, each once, in order of name below each path.
+
+    A path without any stands for itself.
+    """
+    found: dict[Path, Path] = {}
     for path in paths:
         below = [] if (path / MANIFEST).is_file() else sorted(manifest.parent for manifest in path.rglob(MANIFEST))
-        found += below or [path]
-    return found
+        for record in below or [path]:
+            found.setdefault(record.resolve(), record)
+    return list(found.values())
 
 
 def _labels(runs: Sequence[Run]) -> list[str]:
-    """The controllers of each run; with the directory where that names several runs that are not repetitions over seeds."""
-    labels = [label_of(run.result) for run in runs]
-    kept = []
-    for run, label in zip(runs, labels, strict=True):
-        namesakes = [other for other, name in zip(runs, labels, strict=True) if name == label]
-        texts = {(other.manifest.get("scenario") or {}).get("sha256") for other in namesakes}
-        repeated = len({other.result.get("seed") for other in namesakes}) == len(namesakes) and len(texts) == 1
-        kept.append(label if repeated else f"{run.directory.name} ({label})")
-    return kept
+    """The controllers of each run, and where these name several things the directory. Runs with one label are repetitions.
+
+    Repetitions are runs of one scenario in one world that differ in their seed alone.
+    """
+    members: dict[str, dict[tuple[object, object], list[int]]] = {}
+    for index, run in enumerate(runs):
+        scenario = (run.manifest.get("scenario") or {}).get("sha256")
+        what = (scenario, run.result.get("world"))
+        members.setdefault(label_of(run.result), {}).setdefault(what, []).append(index)
+    labels = [""] * len(runs)
+    for controllers, groups in members.items():
+        places: dict[int, Path] = {}
+        distinct = 0
+        for group in groups.values():
+            repeated = len({runs[index].result.get("seed") for index in group}) == len(group)
+            found = {index: runs[index].directory.absolute() for index in group}
+            if repeated:
+                found = dict.fromkeys(group, Path(os.path.commonpath(found.values())))
+            distinct += len(set(found.values()))
+            places |= found
+        if distinct > len(set(places.values())):
+            # One folder holds repetitions of several scenarios, and therefore names none of them.
+            places = {index: runs[index].directory.absolute() for index in places}
+        names = _short_names(places.values())
+        for index, place in places.items():
+            labels[index] = controllers if len(names) == 1 else f"{names[place]} ({controllers})"
+    return labels
+
+
+def _short_names(directories: Iterable[Path]) -> dict[Path, str]:
+    """The least of the end of each path that tells it from the others."""
+    parts = {directory: directory.absolute().parts for directory in directories}
+    for length in range(1, max(map(len, parts.values())) + 1):
+        names = {directory: str(Path(*each[-length:])) for directory, each in parts.items()}
+        if len(set(names.values())) == len(names):
+            break
+    return names
 
 
 def report(
@@ -81,17 +113,21 @@ def report(
     for name in chosen:
         if name not in FORMATS:
             raise InputError(f"--format {name}: allowed: {', '.join(FORMATS)}")
+    target = out
+    written: Sequence[Path] = []
     try:
         records = _records(runs)
         write_html(records, out)
-        written = write_figures(records, figures, chosen) if figures is not None else []
+        if figures is not None:
+            target = figures
+            written = write_figures(records, figures, chosen)
     except RecordError as error:
         raise InputError(str(error)) from None
     except ImportError as error:
         raise InputError(f"figures need Matplotlib: pip install 'paceline[plot]' ({error})") from None
     except OSError as error:
-        raise InputError(f"{error.filename or out}: {error.strerror}") from None
-    for path in [out, *(written or [])]:
+        raise InputError(f"{error.filename or target}: {error.strerror}") from None
+    for path in [out, *written]:
         console().print(f"report  {path}" if path == out else f"figure  {path}", soft_wrap=True)
 
 

@@ -20,11 +20,14 @@ from paceline import _native
 from paceline._native import InputError
 from paceline.cli.output import console, print_json, print_rows, print_runs
 from paceline.controller import Controller
+from paceline.record import MANIFEST
 from paceline.running import Source, check, execute
 from paceline.summary import Row, label_of
 
 #: Progress appears when a command takes longer than this, s.
 PATIENCE_S = 2.0
+#: Largest number of seeds: each is a record, and all are shown together.
+MOST_SEEDS = 100_000
 #: More records than this are named by the directory that holds them.
 MOST_RECORDS = 8
 
@@ -66,7 +69,8 @@ def run(
     ] = False,
     seed: Annotated[int | None, typer.Option(help="Replaces the scenario's seed.", min=0)] = None,
     seeds: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Repeat with N seeds in a row and show means with 95 % intervals.")
+        int,
+        typer.Option(metavar="N", min=1, max=MOST_SEEDS, help="Repeat with N seeds in a row and show means with 95 % intervals."),
     ] = 1,
     override: Annotated[
         list[str] | None,
@@ -93,7 +97,7 @@ def run(
 
     With --controller one record per controller is written, in a subdirectory of the output directory named after it;
     without, one record, which is the output directory itself (default: runs/SCENARIO/as-written). With --seeds each of these
-    holds one record per seed.
+    holds one record per seed (default: under runs/SCENARIO/seeds).
     """
     if realtime and on is not World.LIVE:
         raise InputError("--realtime: is for runs in real time; allowed with --on live")
@@ -104,7 +108,8 @@ def run(
     if check_only:
         print_json(check(scenario, overrides=overrides))
         return
-    base = Path("runs") / scenario.stem
+    # Apart from the records of single runs, which have the same names and hold nothing else.
+    base = Path("runs") / scenario.stem / ("seeds" if seeds > 1 else "")
     planned = _plan(controller, out or base) if controller else [Job("", None, out or base / "as-written")]
     source = Source.of(scenario)
     if seeds > 1:
@@ -114,6 +119,7 @@ def run(
         ]
     else:
         planned = [replace(job, seed=seed) for job in planned]
+    _keep_out_of_records(planned, out or base)
     if events is not None and len(planned) > 1:
         raise InputError(f"--events {events}: takes one run, and this is {len(planned)}")
     # Runs in real time that share the cores would disturb each other, unless asked for.
@@ -141,6 +147,14 @@ def _plan(names: Sequence[str], out: Path) -> list[Job]:
             raise InputError(f"--controller {text}: a second record would go to {directory}; run it with another --out")
         planned.append(Job(name, chosen, directory))
     return planned
+
+
+def _keep_out_of_records(planned: Sequence[Job], top: Path) -> None:
+    """A record in a record would be neither shown nor replaceable."""
+    for job in planned:
+        for folder in job.out.parents:
+            if folder.is_relative_to(top) and (folder / MANIFEST).is_file():
+                raise InputError(f"--out {folder}: is a record, and {job.out} would lie in it; choose another directory")
 
 
 def controller_class(text: str) -> str | type[Controller]:

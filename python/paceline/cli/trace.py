@@ -8,7 +8,7 @@ import typer
 
 from paceline import _native
 from paceline._native import InputError
-from paceline.cli.output import console, print_json, print_table
+from paceline.cli.output import MOST_SEED, console, print_json, print_table
 from paceline.quantity import duration_s, rate_bps
 
 app = typer.Typer(help="Link traces: statistics, seeded generator, formats.", no_args_is_help=True, rich_markup_mode=None)
@@ -31,7 +31,7 @@ def info(
 def synth(
     preset: Annotated[str, typer.Argument(metavar="PRESET", help="lte, umts, evdo or constant.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The trace file.", show_default=False)],
-    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal traces.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Equal seeds give equal traces.")] = 1,
     duration: Annotated[str, typer.Option(help='Length, as "60 s".')] = "60 s",
     mean: Annotated[
         str | None, typer.Option(help='Mean capacity, as "10 Mbit/s" [default: the preset\'s].', show_default=False)

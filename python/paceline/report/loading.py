@@ -20,8 +20,6 @@ import pyarrow.parquet as pq
 from paceline._native import InputError
 from paceline.record import read_manifest
 
-#: What a manifest calls itself, and the newest version of it that this module reads.
-
 #: Columns of ``series.parquet`` that every controller shares; all others are what a controller chose to show. Counts are
 #: running totals.
 FLOW_COLUMNS = {

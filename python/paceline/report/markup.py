@@ -38,10 +38,17 @@ def write(page: str, out: Path) -> None:
     """Writes ``page`` under a temporary name and renames it to ``out``, which is never half a page.
 
     Raises:
-        OSError: ``out`` cannot be written.
+        OSError: ``out`` cannot be written; this is the file it names.
     """
     out = Path(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        _replace(out, page)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(out)) from None
+
+
+def _replace(out: Path, page: str) -> None:
     handle, partial = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:

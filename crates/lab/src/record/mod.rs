@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use paceline_cc::registry::{Kind, Params};
 use paceline_sim::{Outcome, PacketSizes};
@@ -220,12 +221,21 @@ pub fn write(
 /// # Errors
 /// Those of [`write`] that do not depend on what is written.
 pub fn check_target(dir: &Path) -> Result<(), RecordError> {
+    let _turn = turn();
     replaceable(dir)?;
     Ok(())
 }
 
+/// The threads of a process put their records in place one after the other: what lies beside a directory on the way carries the
+/// number of the process alone, and two threads with one directory would mix their records.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Writes the files beside `dir` and puts them in its place.
 fn commit(dir: &Path, tables: &[Table], manifest: &str) -> Result<(), RecordError> {
+    let _turn = turn();
     let parent = parent_of(dir);
     fs::create_dir_all(parent).map_err(RecordError::io("create", parent))?;
     let partial = Partial::create(sibling(dir, "partial"))?;

@@ -392,6 +392,25 @@ fn a_record_is_replaced_whole() {
 }
 
 #[test]
+fn threads_that_write_one_record_leave_one_of_theirs() {
+    let scratch = Scratch::new();
+    let dir = scratch.0.join("run");
+    std::thread::scope(|scope| {
+        for seed in 0..8 {
+            let dir = &dir;
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    check_target(dir).unwrap();
+                    write(dir, &RunInfo { seed, ..info() }, &outcome(), &provenance()).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(scratch.names(), ["run"]);
+    assert!(read_manifest(&dir).unwrap().altered_files(&dir).unwrap().is_empty());
+}
+
+#[test]
 fn what_is_not_ours_stays() {
     let scratch = Scratch::new();
     let dir = scratch.0.join("thesis");
