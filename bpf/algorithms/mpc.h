@@ -71,10 +71,13 @@ static inline cc_u64 mpc_departure_rate(const struct mpc_block *first, const str
 	return cc_min(cc_rate(mpc_less(last->position, first->position), gone_ns), MPC_MAX_RATE);
 }
 
-/* The same, and 0 as well if the application had nothing to send in between: what leaves is then what it makes, and no share of C. */
+/*
+ * The same, and 0 as well if the application had nothing to send in between: what leaves is then what it makes, and no share of C.
+ * Without a branch, for the verifier.
+ */
 static inline cc_u64 mpc_share_rate(const struct mpc *mpc, const struct mpc_block *first, const struct mpc_block *last, cc_u64 least_ns)
 {
-	return mpc->limited_ns > first->sent_ns ? 0 : mpc_departure_rate(first, last, least_ns);
+	return mpc_departure_rate(first, last, least_ns) & ~cc_below(first->sent_ns, mpc->limited_ns);
 }
 
 /* (13) Far more is lost than chance takes: there is no more room, though there may be no queue. */
@@ -374,18 +377,19 @@ static inline void mpc_start_block(struct mpc *mpc, cc_u64 now_ns, const struct 
 	cc_u64 growth = cc_exp2((log >> MPC_FINE_BITS) + (23 << CC_LOG_BITS));
 	/* The product of a rho and a growth that fill 63 bits. */
 	cc_u64 cut = mpc->rho >> 32 ? 8 : 0;
-	/* Who sends less than half of what rho makes learns nothing of rho, as with the window of a slow start (RFC 7661). */
-	int is_idle = mpc->block_is_limited && 2 * mpc->block_flight_bytes < cc_bytes(mpc->rho, unit_ns);
+	/* All bits if the application makes less than half of what rho could send: that tells nothing of rho, nor of the queue it makes. */
+	cc_u64 is_idle = cc_below(mpc->block_flight_bytes, cc_bytes(mpc->rho, unit_ns) / 2 * mpc->block_is_limited);
 
 	growth += (growth * (log >> 12 & 0xffff) >> 16) * MPC_LN2 >> 32;
-	if (!is_idle)
-		mpc_set_rho(mpc, (((mpc->rho >> cut) * growth + (1 << 22)) >> 23) << cut);
+	growth = (growth & ~is_idle) | (is_idle & 1 << 23);
+	queue_ns &= ~is_idle;
+	mpc_set_rho(mpc, (((mpc->rho >> cut) * growth + (1 << 22)) >> 23) << cut);
 	if (mpc_is_lossy(mpc, block)) {
 		cc_u64 rate = mpc_departure_rate(mpc_block_before(mpc, mpc->tau_ns), block, mpc->tau_ns / 10);
 
 		if (rate)
 			mpc_set_rho(mpc, cc_min(mpc->rho, rate));
-	} else if (is_idle || queue_ns <= mpc_of(mpc->tau_ns, mpc->params.start_queue) + mpc_packet_ns(mpc) + 3 * mpc->noise_ns) {
+	} else if (queue_ns <= mpc_of(mpc->tau_ns, mpc->params.start_queue) + mpc_packet_ns(mpc) + 3 * mpc->noise_ns) {
 		return;
 	}
 	mpc_set_rho(mpc, mpc->rho / 2);
@@ -416,7 +420,7 @@ static inline cc_s64 mpc_fairness(const struct mpc *mpc)
 /* (7) A block with a queue: rho follows the rate of departures, bent by the force. */
 static inline void mpc_follow(struct mpc *mpc, cc_u64 now_ns, cc_u64 elapsed_ns)
 {
-	cc_u64 goal = mpc->departure_rate;
+	cc_u64 goal = mpc->share_rate;
 	cc_u64 weight = mpc_share(elapsed_ns, mpc->tau_ns / 2);
 	cc_s64 force = now_ns > mpc->fair_from_ns ? mpc_fairness(mpc) : 0;
 	cc_u64 bend = mpc_of((cc_u64)(force < 0 ? -force : force), mpc->params.fairness) * 3 / 2;
@@ -520,7 +524,7 @@ static inline cc_u64 mpc_burst_ns(const struct mpc *mpc, cc_u64 bytes)
 /* A block has ended. */
 CC_SELDOM void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 {
-	const struct mpc_block *last = mpc->ended_blocks ? mpc_last_block(mpc, 0) : &mpc->block, *first;
+	const struct mpc_block *last = mpc->ended_blocks ? mpc_last_block(mpc, 0) : &mpc->block;
 	struct mpc_block block = mpc->block;
 	cc_u64 elapsed_ns = mpc_less(block.sent_ns, last->sent_ns);
 	cc_u64 queue_ns, present_ns;
@@ -554,8 +558,8 @@ CC_SELDOM void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 	mpc_hear_drain(mpc, queue_ns, block.sent_ns, now_ns);
 	mpc->mean_queue_ns = mpc_toward(mpc->mean_queue_ns, queue_ns, MPC_ONE / (mpc->in_dip ? 50 : 10));
 	mpc->queue_ns = queue_ns;
-	first = mpc_block_before(mpc, mpc->tau_ns);
-	mpc->departure_rate = mpc_departure_rate(first, &block, 3 * mpc->tau_ns / 10);
+	mpc->departure_rate = mpc_departure_rate(mpc_block_before(mpc, mpc->tau_ns), &block, 3 * mpc->tau_ns / 10);
+	mpc->share_rate = mpc_share_rate(mpc, mpc_block_before(mpc, mpc->tau_ns), &block, 3 * mpc->tau_ns / 10);
 	if (now_ns >= mpc->fair_from_ns) {
 		cc_u64 short_ns = cc_max(mpc_slow_queue_ns(mpc), cc_max(mpc->tau_ns / 1000, 1));
 		cc_u64 memory_ns = mpc_of(mpc->tau_ns, mpc->params.memory);
@@ -580,7 +584,7 @@ CC_SELDOM void mpc_end_block(struct mpc *mpc, cc_u64 now_ns)
 			mpc_snap(mpc, &block);
 		if (now_ns < mpc->fair_from_ns && block.sent_ns > mpc->hold_until_ns)
 			mpc_average(mpc, elapsed_ns, 2 * mpc->tau_ns);
-		if (mpc->departure_rate && block.sent_ns > mpc->hold_until_ns && first->sent_ns >= mpc->limited_ns)
+		if (mpc->share_rate && block.sent_ns > mpc->hold_until_ns)
 			mpc_follow(mpc, now_ns, elapsed_ns);
 	}
 	if (mpc->state == MPC_START)
@@ -645,11 +649,9 @@ static inline void mpc_on_ack(struct mpc *mpc, const struct cc_ack *ack)
 		mpc_judge_drain(mpc);
 	}
 	mpc->block_is_pulse |= mpc_see_pulse(mpc, now_ns, sent_ns, position, head_rtt_ns);
-	mpc->block_flight_bytes = cc_max(mpc->block_flight_bytes, ack->tx_in_flight_bytes);
-	if (ack->flags & CC_ACK_APP_LIMITED) {
-		mpc->block_is_limited = 1;
-		mpc->limited_ns = sent_ns;
-	}
+	mpc->block_flight_bytes = cc_max(mpc->block_flight_bytes, cc_min(ack->tx_in_flight_bytes, CC_NONE >> 1));
+	mpc->block_is_limited |= ack->flags & CC_ACK_APP_LIMITED;
+	mpc->limited_ns = cc_max(mpc->limited_ns, sent_ns * (ack->flags & CC_ACK_APP_LIMITED));
 	if (!mpc->block_acks || rtt_ns < mpc->block.rtt_ns) {
 		mpc->block.sent_ns = sent_ns;
 		mpc->block.position = position;

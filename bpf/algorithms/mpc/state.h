@@ -119,10 +119,11 @@ struct mpc {
 	cc_u64 initial_window_packets;
 	cc_u64 seed;
 	cc_u32 state;
-	/* Rates, bytes/s: nominal, sent, of departures. */
+	/* Rates, bytes/s: nominal, sent, of departures; the last if the application did not bound it, else 0. */
 	cc_u64 rho;
 	cc_u64 rate;
 	cc_u64 departure_rate;
+	cc_u64 share_rate;
 	/* l_P, tau, q_t. */
 	cc_u64 base_ns;
 	cc_u64 tau_ns;

@@ -264,8 +264,8 @@ fn changes() {
     check(&Scenario { name: "application", flows: vec![limited, pausing], ..plain });
 }
 
-/// An application that has little to send for a while learns nothing of the path, good or bad: when it has much again, it is as with a
-/// flow that begins then, or as it was before.
+/// Who has little to send for a while learns nothing of the path, good or bad: a flow that has much again is as one that begins then,
+/// or as it was before. In start-up its rho may be what half of it fills, with a block's growth.
 #[test]
 fn little_to_send() {
     for (name, capacity, makes, from_s, burst) in [
@@ -296,5 +296,7 @@ fn little_to_send() {
         let shares: Vec<f64> =
             delivered.windows(2).map(|d| (d[1] - d[0].min(d[1])) as f64 / capacity).collect();
         println!("{name}: shares by seconds {shares:.3?}, at 4 s rho {rho:.3}, {lost} lost");
+        assert!(rho < 3.0 && lost == 0, "{name}: rho {rho}, {lost} lost");
+        assert!(shares[4] > 0.6 && shares[5..7].iter().all(|share| *share > 0.9), "{shares:?}");
     }
 }
