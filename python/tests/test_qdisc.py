@@ -167,7 +167,8 @@ def test_ipv6_without_timestamps(guest: Callable[[str], Section]) -> None:
 def test_long_segments_are_cut(guest: Callable[[str], Section]) -> None:
     section = guest("segments")
     assert section.transfers()[0]["bits_per_second"] > 0.85 * 20e6
-    assert section.statistics()["split"] > 100
+    # How many there are to cut is up to TCP: 50 to 146 were seen.
+    assert section.statistics()["split"] > 10
 
 
 @needs_guest
